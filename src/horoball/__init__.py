@@ -1,0 +1,1 @@
+"""Hierarchical representations: variational auto-encoders on the Poincaré ball."""
