@@ -24,6 +24,8 @@ __all__ = [
     "gauss_gegenbauer",
     "gauss_legendre",
     "log_sinhc",
+    "polynomial",
+    "polynomial_columns",
     "sinhc",
     "tanhc",
     "wide",
@@ -58,8 +60,8 @@ def _bernoulli(count: int) -> list[Fraction]:
 
 _B = _bernoulli(20)
 _SINHC = [float(Fraction(1, math.factorial(2 * k + 1))) for k in range(11)]
-_COTH_EXCESS = [float(4**k * _B[2 * k] / math.factorial(2 * k)) for k in range(1, 15)]
-_LOG_SINHC = [0.0] + [float(4**k * _B[2 * k] / (2 * k * math.factorial(2 * k))) for k in range(1, 15)]
+_COTH_EXCESS = [float(4**k * _B[2 * k] / math.factorial(2 * k)) for k in range(1, 19)]
+_LOG_SINHC = [0.0] + [float(4**k * _B[2 * k] / (2 * k * math.factorial(2 * k))) for k in range(1, 12)]
 _TANHC = [float(4**k * (4**k - 1) * _B[2 * k] / math.factorial(2 * k)) for k in range(1, 20)]
 _ASINHC = [float(Fraction((-1) ** k * math.comb(2 * k, k), 4**k * (2 * k + 1))) for k in range(18)]
 _ATANHC = [1 / (2 * k + 1) for k in range(18)]
@@ -75,6 +77,19 @@ def polynomial(coefficients: Sequence[float], u: Tensor) -> Tensor:
     value = torch.full_like(u, coefficients[-1])
     for coefficient in reversed(coefficients[:-1]):
         value = value * u + coefficient
+    return value
+
+
+def polynomial_columns(coefficients: Tensor, x: Tensor) -> Tensor:
+    """Horner's rule with a tensor of coefficients of shape (*batch, order, columns), lowest power first.
+
+    Example:
+        >>> polynomial_columns(torch.tensor([[1.0, 0.0], [2.0, 5.0]]), torch.tensor(3.0))
+        tensor([ 7., 15.])
+    """
+    *lower, value = coefficients.unbind(-2)
+    for column in reversed(lower):
+        value = torch.addcmul(column, value, x)
     return value
 
 
@@ -103,7 +118,7 @@ def log_sinhc(u: Tensor) -> Tensor:
         >>> log_sinhc(torch.tensor([0.0, 1e8]))
         tensor([   0.0000, 9990.0967])
     """
-    return _even(u, _LOG_SINHC, lambda x: x + torch.log1p(-torch.exp(-2 * x)) - torch.log(2 * x), 0.5)
+    return _even(u, _LOG_SINHC, lambda x: x + torch.log1p(-torch.exp(-2 * x)) - torch.log(2 * x), 0.25)
 
 
 def coth_excess(u: Tensor) -> Tensor:
@@ -113,7 +128,7 @@ def coth_excess(u: Tensor) -> Tensor:
         >>> coth_excess(torch.tensor([0.0, 4.0]))
         tensor([0.3333, 0.2687])
     """
-    return _even(u, _COTH_EXCESS, lambda x: (x / torch.tanh(x) - 1) / (x * x), 0.5)
+    return _even(u, _COTH_EXCESS, lambda x: (x / torch.tanh(x) - 1) / (x * x), 1.0)
 
 
 def tanhc(u: Tensor) -> Tensor:
@@ -159,8 +174,8 @@ class _Asinh(torch.autograd.Function):
         far = w > 1e9
         near = torch.where(far, 0.0, w)
         square = near * near
-        size = torch.where(far, w, near + square / (1 + torch.sqrt(1 + square)))
-        return torch.copysign(torch.log1p(size) + torch.where(far, math.log(2.0), 0.0), y)
+        size = torch.where(far, w - 1, near + square / (1 + torch.sqrt(1 + square)))
+        return torch.copysign(torch.log1p(size) + math.log(2.0) * far.to(y.dtype), y)
 
     @staticmethod
     def setup_context(ctx: torch.autograd.function.FunctionCtx, inputs: tuple[Tensor], output: Tensor) -> None:
@@ -200,16 +215,16 @@ def _gegenbauer(order: int, d: int) -> tuple[np.ndarray, np.ndarray]:
     k = np.arange(1, order, dtype=np.float64)
     nu = (d - 2) / 2
     ratio = np.ones_like(k)  # (k + 2ν − 1)/(k + ν − 1), whose limit at k = 1, ν → 0 is 2
-    ratio[0] = 2.0
+    ratio[:1] = 2.0
     ratio[1:] = (k[1:] + 2 * nu - 1) / (k[1:] + nu - 1)
     beta = np.sqrt(k * ratio / (4 * (k + nu)))
     nodes, vectors = np.linalg.eigh(np.diag(beta, 1) + np.diag(beta, -1))
     return nodes, vectors[0] ** 2
 
 
-# Dynamo ignores lru_cache; marked constant, a rule is computed once and becomes a constant of the compiled graph.
+# Marked constant, a rule becomes a constant of a compiled graph; Dynamo would trace through a cache of tensors, and a
+# cached tensor would remember the inference mode and the default device of its first caller.
 @torch.compiler.assume_constant_result
-@lru_cache(maxsize=64)
 def gauss_legendre(
     order: int, dtype: torch.dtype = torch.float64, device: torch.device | None = None
 ) -> tuple[Tensor, Tensor]:
@@ -225,7 +240,6 @@ def gauss_legendre(
 
 
 @torch.compiler.assume_constant_result
-@lru_cache(maxsize=64)
 def gauss_gegenbauer(
     order: int, d: int, dtype: torch.dtype = torch.float64, device: torch.device | None = None
 ) -> tuple[Tensor, Tensor]:

@@ -1,0 +1,191 @@
+"""A table of the radius law for one dimension, so that a float32 sample costs a lookup instead of a quadrature.
+
+The scaled radius t(λ, ε) with F(t) = Φ(ε), ε standard normal, is analytic in ε and in X = √(α₀ + α), α = nλ: its
+nearest singularity in α is where sinh(√λ t) vanishes, α = −n(π/t)², and α₀ is chosen to put that at X = 0. A piecewise
+polynomial of log(t/√(n(1 + α))) is then right to float32's rounding, and so is its derivative in λ. ε runs over ±8.6,
+beyond every number a float64 normal generator returns. Above the largest X of the table sinh is exp/2 to 1e-12, and
+t = n√λ + ε.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from horoball.distributions.radius_law import Law, log_density, polish, solve
+from horoball.numerics import gauss_legendre, polynomial_columns, wide
+
+__all__ = ["EPSILON_MAX", "Entry", "RadiusTable", "lookup", "lookup_law", "radius_table"]
+
+EPSILON_MAX = 8.6
+_ORDER = 8  # coefficients per axis and cell
+_WIDTH = 0.25  # of a cell in X
+_CELLS = 40  # along ε
+
+
+class RadiusTable(NamedTuple):
+    """Polynomial coefficients, lowest power first, in cell coordinates of [−1, 1]."""
+
+    shift: float  # α₀
+    scale: float  # cells per unit of X
+    cells: int  # along X
+    law: Tensor  # (cells, 2·order): J less its asymptote, and M
+    radius: Tensor  # (cells·cells_ε, order_ε·order_X): log(t/√(n(1 + α)))
+
+
+class Entry(NamedTuple):
+    """The scaled radius t = r/σ and Y = ∂t/∂λ at fixed ε."""
+
+    t: Tensor
+    Y: Tensor
+
+
+# ---------------------------------------------------------------------------------------------------------- lookup
+
+
+def _place(table: RadiusTable, alpha: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """X, the cell it lies in and the place within it; X beyond the table is put at its end."""
+    X = torch.sqrt(table.shift + alpha)
+    at = ((X - math.sqrt(table.shift)) * table.scale).clamp_max(float(table.cells))
+    cell = at.floor().clamp_max(table.cells - 1)
+    return X, cell.long(), 2 * (at - cell) - 1
+
+
+def _outside(table: RadiusTable, alpha: Tensor) -> Tensor:
+    return alpha > (math.sqrt(table.shift) + table.cells / table.scale) ** 2 - table.shift
+
+
+def lookup_law(d: int, lam: Tensor) -> tuple[Tensor, Tensor]:
+    """J(λ) and M(λ) of `radius_law.solve`, to 1e-10.
+
+    Example:
+        >>> J, _ = lookup_law(2, torch.zeros(1))
+        >>> torch.allclose(J, torch.zeros(1).double(), atol=1e-9)
+        True
+    """
+    table = radius_table(d, lam.device)
+    lam = wide(lam)
+    n = d - 1
+    alpha = n * lam
+    _, cell, x = _place(table, alpha)
+    J, M = polynomial_columns(table.law[cell].unflatten(-1, (_ORDER, 2)), x.unsqueeze(-1)).unbind(-1)
+    outside = _outside(table, alpha)
+    far = torch.where(outside, alpha, 1.0)
+    J = torch.where(outside, n / 2 * (far - torch.log(4 * far / n)) + math.log(2 * math.pi) / 2, J + _growth(n, alpha))
+    return J, torch.where(outside, n - n / far, M)
+
+
+def lookup(d: int, lam: Tensor, epsilon: Tensor) -> Entry:
+    """The radius at the quantile Φ(ε), for λ broadcast against ε, |ε| ≤ 8.6.
+
+    Example:
+        >>> t, _ = lookup(2, torch.zeros(1), torch.zeros(1))  # the median of Rayleigh's law
+        >>> torch.allclose(t, torch.full((1,), 2 * math.log(2)).double().sqrt(), atol=1e-7)
+        True
+    """
+    table = radius_table(d, lam.device)
+    n = d - 1
+    alpha = n * wide(lam)
+    epsilon = wide(epsilon)
+    X, cell, x = _place(table, alpha)
+    at = (epsilon + EPSILON_MAX) * (_CELLS / (2 * EPSILON_MAX))
+    cell_e = at.floor().clamp(0, _CELLS - 1)
+    e = 2 * (at - cell_e) - 1
+    rows = table.radius[cell * _CELLS + cell_e.long()].unflatten(-1, (_ORDER, _ORDER))
+    in_x = polynomial_columns(rows, e.unsqueeze(-1))
+    value, slope = in_x[..., -1], torch.zeros_like(e)
+    for k in reversed(range(_ORDER - 1)):
+        slope = torch.addcmul(value, slope, x)
+        value = torch.addcmul(in_x[..., k], value, x)
+    t = torch.exp(value) * torch.sqrt(n * (1 + alpha))
+    Y = t * (2 * slope * table.scale / X + 1 / (1 + alpha)) * (n / 2)
+    root = torch.sqrt(n * alpha)
+    outside = _outside(table, alpha)
+    return Entry(
+        torch.where(outside, root + epsilon, t),
+        torch.where(outside, n * n / 2 / torch.where(outside, root, 1.0), Y),
+    )
+
+
+# ----------------------------------------------------------------------------------------------------------- build
+
+
+# Marked constant, the table becomes a constant of a compiled graph; Dynamo would trace through the cache itself.
+@torch.compiler.assume_constant_result
+def radius_table(d: int, device: torch.device) -> RadiusTable:
+    """The table for dimension d, made on first use in about half a second and kept.
+
+    Example:
+        >>> radius_table(2, torch.device("cpu")).radius.shape[-1]
+        64
+    """
+    return _cached(d, device)
+
+
+@lru_cache(maxsize=32)
+def _cached(d: int, device: torch.device) -> RadiusTable:
+    # A table made in inference mode could not be used in training afterwards.
+    with torch.inference_mode(False), torch.no_grad(), torch.device("cpu"):
+        table = _build(d)
+    kind = torch.float32 if device.type == "mps" else torch.float64
+    return table._replace(law=table.law.to(device, kind), radius=table.radius.to(device, kind))
+
+
+def _growth(n: float, alpha: Tensor) -> Tensor:
+    """What J grows like; the rest fits in a table."""
+    return n / 2 * (alpha - torch.log1p(alpha))
+
+
+def _chebyshev() -> tuple[np.ndarray, np.ndarray]:
+    """Chebyshev's nodes and the matrix that takes values there to coefficients of powers."""
+    x = np.cos(np.pi * (np.arange(_ORDER) + 0.5) / _ORDER)
+    return x, np.linalg.inv(np.vander(x, increasing=True))
+
+
+def _build(d: int) -> RadiusTable:
+    n = float(d - 1)
+    # sinh is exp/2 to 1e-12 once √λ·t ≥ 14 for every ε of the table: α − 8.6 √(α/n) ≥ 14.
+    last = ((EPSILON_MAX / math.sqrt(n) + math.sqrt(EPSILON_MAX**2 / n + 56)) / 2) ** 2
+    shift = min(1.0, n * (math.pi / (math.sqrt(n) + EPSILON_MAX)) ** 2)
+    span = math.sqrt(shift + last) - math.sqrt(shift)
+    cells = math.ceil(span / _WIDTH)
+    x, fit = _chebyshev()
+    X = torch.from_numpy(((np.arange(cells)[:, None] + (x + 1) / 2) * span / cells).ravel()) + math.sqrt(shift)
+    alpha = X * X - shift
+    epsilon = torch.from_numpy(((np.arange(_CELLS)[:, None] + (x + 1) / 2) * 2 / _CELLS - 1).ravel()) * EPSILON_MAX
+    law = solve(d, alpha / n)
+    t = _first_guess(law, epsilon)
+    column = Law(n, *(field.unsqueeze(-1) for field in law[1:]))
+    for _ in range(2):
+        t, _ = polish(column, t, torch.special.log_ndtr(epsilon), torch.special.log_ndtr(-epsilon))
+    radius = torch.log(t / torch.sqrt(n * (1 + alpha)).unsqueeze(-1)).numpy().reshape(cells, _ORDER, _CELLS, _ORDER)
+    radius = np.einsum("xi,aibj,yj->abyx", fit, radius, fit).reshape(cells * _CELLS, -1)
+    rest = torch.stack((law.J - _growth(n, alpha), law.M)).numpy().reshape(2, cells, _ORDER)
+    rest = np.einsum("xi,kai->axk", fit, rest).reshape(cells, -1)
+    return RadiusTable(shift, cells / span, cells, *(torch.from_numpy(part.copy()) for part in (rest, radius)))
+
+
+def _first_guess(law: Law, epsilon: Tensor) -> Tensor:
+    """t(ε) for each λ, by inverting the nearly linear ε(log t) on a grid."""
+    d = law.n + 1
+    # Below the mode F falls at least as a normal's tail and, for small d, as (t/m)^d; above it as a normal's tail.
+    floor = torch.maximum(law.m - 10, law.m * math.exp(-40 / d) / 2)
+    steps = torch.linspace(0, 1, 97, dtype=torch.float64)
+    below = torch.exp(torch.lerp(floor.log().unsqueeze(-1), law.m.log().unsqueeze(-1), steps))
+    grid = torch.cat((below[:, :-1], law.m.unsqueeze(-1) + 10 * steps), 1)
+    z, w = gauss_legendre(4)
+    half = (grid[:, 1:] - grid[:, :-1]) / 2
+    at = grid[:, :-1, None] + half.unsqueeze(-1) * (z + 1)
+    panel = (torch.exp(log_density(Law(law.n, *(field[:, None, None] for field in law[1:])), at)) * w).sum(-1) * half
+    column = Law(law.n, *(field.unsqueeze(-1) for field in law[1:]))
+    first = torch.exp(log_density(column, grid[:, :1])) * grid[:, :1] / d
+    lower = torch.cat((first, panel), 1).cumsum(1).clamp(1e-300, 0.5)
+    upper = torch.cat((panel, torch.full_like(first, 1e-23)), 1).flip(1).cumsum(1).flip(1).clamp_max(0.5)
+    normal = torch.where(lower < upper, torch.special.ndtri(lower), -torch.special.ndtri(upper))
+    guess = [np.interp(epsilon.numpy(), e, g) for e, g in zip(normal.numpy(), grid.log().numpy(), strict=True)]
+    return torch.from_numpy(np.exp(np.stack(guess)))

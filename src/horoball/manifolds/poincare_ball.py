@@ -1,0 +1,251 @@
+"""The Poincaré ball of curvature −c, carried in the tangent chart."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from horoball.manifolds.triangle import Curvature, translate, translated_radius
+from horoball.manifolds.volume import log_volume
+from horoball.numerics import asinhc, atanhc, sinhc, tanhc, wide
+
+__all__ = ["PoincareBall"]
+
+
+class PoincareBall(nn.Module):
+    r"""The Poincaré ball B_c^d of curvature −c, for every dimension d.
+
+    A point z is carried as its tangent vector at the origin in metric units, |z| = d(0, z), so nothing has to be
+    clamped and float32 suffices; ball coordinates x = tanh(√c|z|/2)/√c · z/|z| are a view of it. With c = 0 every
+    method is exactly the Euclidean one. A tangent vector v at z is in metric units too, in the frame transported
+    from the origin: |v| = d(z, exp(z, v)).
+
+    Args:
+        c: Minus the curvature, c ≥ 0: a number, or a tensor of one element.
+        learnable: Makes c a parameter: `ball.c` is the softplus of `ball.raw_c`, and starts at the given value.
+
+    Example:
+        >>> ball = PoincareBall(c=1.0)
+        >>> z, y = torch.tensor([0.3, 0.4]), torch.tensor([-1.0, 2.0])
+        >>> ball.dist(z, y)
+        tensor(2.1278)
+        >>> torch.allclose(ball.exp(z, ball.log(z, y)), y)
+        True
+    """
+
+    def __init__(self, c: float | Tensor = 1.0, *, learnable: bool = False) -> None:
+        super().__init__()
+        if isinstance(c, Tensor) and c.numel() != 1:
+            raise ValueError(f"PoincareBall expects one curvature, got c of shape {tuple(c.shape)}.")
+        value = float(c.detach()) if isinstance(c, Tensor) else float(c)
+        if not (math.isfinite(value) and value >= 0):
+            raise ValueError(
+                f"PoincareBall expects c >= 0 (the curvature is -c), got c = {value:g}. Pass c = {abs(value):g}?"
+            )
+        if learnable:
+            if value == 0:
+                raise ValueError("A learnable c must start above 0, got 0. Start it small, for example at c = 0.1.")
+            raw = value + math.log(-math.expm1(-value))
+            self.raw_c = nn.Parameter(torch.full((), raw))
+        elif isinstance(c, Tensor):
+            self.register_buffer(
+                "_c", c if c.is_floating_point() else c.to(torch.get_default_dtype()), persistent=False
+            )
+        else:
+            self._c = value
+        self.learnable = learnable
+
+    @property
+    def c(self) -> Curvature:
+        """Minus the curvature.
+
+        Example:
+            >>> PoincareBall(0.5, learnable=True).c
+            tensor(0.5000, grad_fn=<SoftplusBackward0>)
+        """
+        return nn.functional.softplus(self.raw_c) if self.learnable else self._c
+
+    @property
+    def is_euclidean(self) -> bool:
+        """Whether c is the number 0, so that the Euclidean formulas are used as they stand.
+
+        Example:
+            >>> PoincareBall(0.0).is_euclidean
+            True
+        """
+        c = None if self.learnable else self._c
+        return not isinstance(c, Tensor) and c == 0
+
+    def extra_repr(self) -> str:
+        """The part of repr between parentheses."""
+        return f"c={float(self.c):.6g}" + (", learnable=True" if self.learnable else "")
+
+    def dist(self, z: Tensor, y: Tensor) -> Tensor:
+        """Distance d(z, y) [eq:dist].
+
+        sinh²(√c d/2) = sinh²((a − b)/2) + sinh a sinh b |ẑ − ŷ|²/4, with a = √c|z|, b = √c|y|. The gradient at z = y
+        is 0.
+
+        Args:
+            z: Points, shape (*batch, d).
+            y: Points, shape (*batch, d).
+
+        Example:
+            >>> PoincareBall().dist(torch.tensor([60.0, 0.0]), torch.tensor([0.0, 60.0]))
+            tensor(119.3069)
+        """
+        _check_same_dimension("dist", z, y)
+        return torch.linalg.vector_norm(z - y, dim=-1) if self.is_euclidean else translated_radius(z, -y, self.c)
+
+    def exp(self, z: Tensor, v: Tensor) -> Tensor:
+        """The point reached from z along v [eq:exp].
+
+        Args:
+            z: Points, shape (*batch, d).
+            v: Tangent vectors at z in metric units, in the frame transported from the origin, shape (*batch, d).
+
+        Example:
+            >>> PoincareBall().exp(torch.tensor([1.0, 0.0]), torch.tensor([0.0, 1.0]))
+            tensor([1.2700, 0.8230])
+        """
+        _check_same_dimension("exp", z, v)
+        return z + v if self.is_euclidean else translate(z, v, self.c)
+
+    def log(self, z: Tensor, y: Tensor) -> Tensor:
+        """The tangent vector at z that points to y: the inverse of `exp` [eq:log].
+
+        Args:
+            z: Points, shape (*batch, d).
+            y: Points, shape (*batch, d).
+
+        Example:
+            >>> PoincareBall().log(torch.tensor([1.0, 0.0]), torch.tensor([3.0, 0.0]))
+            tensor([2., 0.])
+        """
+        _check_same_dimension("log", z, y)
+        return y - z if self.is_euclidean else translate(-z, y, self.c)
+
+    def geodesic(self, z: Tensor, y: Tensor, s: float | Tensor) -> Tensor:
+        """The point at fraction s of the way from z to y: exp_z(s log_z(y)).
+
+        Args:
+            z: Start, shape (*batch, d).
+            y: End, shape (*batch, d).
+            s: Fraction, a number or a tensor of shape (*batch); 0 is z, 1 is y.
+
+        Example:
+            >>> PoincareBall().geodesic(torch.tensor([-1.0, 0.0]), torch.tensor([3.0, 0.0]), 0.5)
+            tensor([1., 0.])
+        """
+        fraction = s.unsqueeze(-1) if isinstance(s, Tensor) and s.dim() > 0 else s
+        return self.exp(z, fraction * self.log(z, y))
+
+    def log_volume(self, v: Tensor) -> Tensor:
+        """Log of the volume element of the exponential map at distance |v| [eq:volume].
+
+        (d − 1) log(sinh(√c|v|)/(√c|v|)); 0 at v = 0 and for c = 0.
+
+        Args:
+            v: Tangent vectors in metric units, shape (*batch, d).
+
+        Example:
+            >>> PoincareBall().log_volume(torch.tensor([0.0, 2.0]))
+            tensor(0.5952)
+        """
+        return v.new_zeros(v.shape[:-1]) if self.is_euclidean else log_volume(v, self.c)
+
+    def to_ball(self, z: Tensor) -> Tensor:
+        """Ball coordinates x = tanh(√c|z|/2)/√c · z/|z|; z/2 for c = 0.
+
+        In float32 coordinates reach the rim at √c|z| ≈ 17, in float64 at 37: show points with them, do not compute.
+
+        Args:
+            z: Points, shape (*batch, d).
+
+        Example:
+            >>> PoincareBall().to_ball(torch.tensor([2.0, 0.0]))
+            tensor([0.7616, 0.0000])
+        """
+        return z * (tanhc(self._squared(z) / 4) / 2).to(z.dtype)
+
+    def from_ball(self, x: Tensor) -> Tensor:
+        """The point with ball coordinates x.
+
+        Args:
+            x: Ball coordinates, √c|x| < 1, shape (*batch, d).
+
+        Raises:
+            ValueError: A point lies on the rim or outside.
+
+        Example:
+            >>> PoincareBall().from_ball(torch.tensor([0.5, 0.0]))
+            tensor([1.0986, 0.0000])
+        """
+        u = self._squared(x)
+        if not torch.compiler.is_compiling() and not bool((u < 1).all()):
+            worst = float(u.detach().max().sqrt())
+            raise ValueError(
+                f"from_ball expects points inside the ball, sqrt(c)·|x| < 1, got {worst:.9g}. Coordinates of distant "
+                "points round to the rim; keep points as this class carries them (see to_ball), or use float64."
+            )
+        return x * (2 * atanhc(u)).to(x.dtype)
+
+    def to_lorentz(self, z: Tensor) -> Tensor:
+        """Coordinates (h₀, h) on the hyperboloid: h₀ = cosh(√c|z|), h = sinh(√c|z|)/√c · z/|z|.
+
+        They satisfy −h₀² + c|h|² = −1 and become (1, z) for c = 0. They grow as exp(√c|z|): float32 holds √c|z| ≤ 88.
+
+        Args:
+            z: Points, shape (*batch, d).
+
+        Returns:
+            Shape (*batch, d + 1), h₀ first.
+
+        Example:
+            >>> PoincareBall().to_lorentz(torch.tensor([1.0, 0.0]))
+            tensor([1.5431, 1.1752, 0.0000])
+        """
+        u = self._squared(z)
+        # cosh a = 1 + 2 sinh²(a/2), an even function of a like the rest
+        h0 = 1 + u / 2 * sinhc(u / 4).square()
+        return torch.cat((h0.to(z.dtype), z * sinhc(u).to(z.dtype)), -1)
+
+    def from_lorentz(self, h: Tensor) -> Tensor:
+        """The point with hyperboloid coordinates (h₀, h).
+
+        Args:
+            h: Shape (*batch, d + 1), h₀ first, with −h₀² + c|h|² = −1.
+
+        Raises:
+            ValueError: The coordinates do not lie on this hyperboloid.
+
+        Example:
+            >>> ball = PoincareBall(0.5)
+            >>> ball.from_lorentz(ball.to_lorentz(torch.tensor([1.0, 3.0])))
+            tensor([1.0000, 3.0000])
+        """
+        h0, space = h[..., :1], h[..., 1:]
+        u = self._squared(space)
+        if not torch.compiler.is_compiling():
+            expected = torch.sqrt(1 + u)
+            if not bool(((wide(h0) - expected).abs() <= 1e-3 * expected).all()):
+                raise ValueError(
+                    f"from_lorentz expects (h0, h) with h0 first and -h0² + c|h|² = -1 for c = {float(self.c):g}. "
+                    "Divide time coordinates of a hyperboloid of radius 1/sqrt(c) by that radius, and put them first."
+                )
+        return space * asinhc(u).to(h.dtype)
+
+    def _squared(self, z: Tensor) -> Tensor:
+        """U = c|z|² with the axis kept, in float64: a radius far out needs its last digits."""
+        c = self.c
+        square = wide(z).square().sum(-1, keepdim=True)
+        return (wide(c) if isinstance(c, Tensor) else c) * square
+
+
+def _check_same_dimension(name: str, z: Tensor, y: Tensor) -> None:
+    if z.shape[-1:] != y.shape[-1:] or z.dim() == 0:
+        raise ValueError(
+            f"{name} expects two points of one dimension, (*batch, d), got {tuple(z.shape)} and {tuple(y.shape)}."
+        )

@@ -1,0 +1,44 @@
+"""The volume element of the exponential map, in the tangent chart."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from horoball.manifolds.triangle import Curvature
+from horoball.numerics import coth_excess, log_sinhc, wide
+
+__all__ = ["log_volume"]
+
+
+class _LogVolume(torch.autograd.Function):
+    """∂/∂v = (d − 1) c K(c|v|²) v and ∂/∂c = (d − 1)|v|² K(c|v|²)/2, with K from `coth_excess`."""
+
+    @staticmethod
+    def forward(ctx: Any, v: Tensor, c: Curvature) -> Tensor:
+        ctx.c = None if isinstance(c, Tensor) else c
+        square = wide(v).square().sum(-1)
+        ctx.save_for_backward(v, square, *((c,) if isinstance(c, Tensor) else ()))
+        return ((v.shape[-1] - 1) * log_sinhc(c * square)).to(v.dtype)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None]:
+        v, square, *rest = ctx.saved_tensors
+        c = rest[0] if ctx.c is None else ctx.c
+        rate = (v.shape[-1] - 1) * grad * coth_excess(c * square)
+        grad_c = (rate * square).sum().to(c.dtype).reshape(c.shape) / 2 if ctx.needs_input_grad[1] else None
+        return (c * rate).to(v.dtype).unsqueeze(-1) * v, grad_c
+
+
+def log_volume(v: Tensor, c: Curvature) -> Tensor:
+    """(d − 1) log(sinh(√c|v|)/(√c|v|)) [eq:volume].
+
+    Example:
+        >>> log_volume(torch.zeros(3), 1.0)
+        tensor(0.)
+    """
+    return _LogVolume.apply(v, c)
