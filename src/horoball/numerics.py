@@ -29,6 +29,7 @@ __all__ = [
     "sinhc",
     "tanhc",
     "wide",
+    "wide_dtype",
 ]
 
 
@@ -41,7 +42,17 @@ def wide(tensor: Tensor) -> Tensor:
         >>> wide(torch.ones(2)).dtype
         torch.float64
     """
-    return tensor if tensor.device.type == "mps" else tensor.double()
+    return tensor.to(wide_dtype(tensor))
+
+
+def wide_dtype(tensor: Tensor) -> torch.dtype:
+    """The dtype of `wide`.
+
+    Example:
+        >>> wide_dtype(torch.ones(2))
+        torch.float64
+    """
+    return torch.float32 if tensor.device.type == "mps" else torch.float64
 
 
 # --------------------------------------------------------------------------------------------------------------------

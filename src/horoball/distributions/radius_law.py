@@ -59,7 +59,7 @@ def _reciprocal(x: Tensor) -> Tensor:
 
 
 def _grow(n: float, A: Tensor, sd: Tensor) -> Tensor:
-    """N·[log(sinh(x + sd)/sinh x) − sd coth x] for A of x, without cancellation."""
+    """n·[log(sinh(x + sd)/sinh x) − sd coth x] for A of x, without cancellation."""
     ratio = -A * torch.expm1((-2 * sd).clamp_max(_CAP))
     return n * (torch.log1p(ratio.clamp_min(-1 + 1e-16)) - 2 * A * sd)
 

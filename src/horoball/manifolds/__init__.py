@@ -2,5 +2,6 @@
 
 from horoball.manifolds import gyrovector
 from horoball.manifolds.poincare_ball import PoincareBall
+from horoball.manifolds.triangle import Curvature
 
-__all__ = ["PoincareBall", "gyrovector"]
+__all__ = ["Curvature", "PoincareBall", "gyrovector"]

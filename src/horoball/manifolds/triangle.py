@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from horoball.numerics import asinhc, polynomial, wide
+from horoball.numerics import asinhc, polynomial, wide, wide_dtype
 
 __all__ = ["Curvature", "translate", "translated_radius"]
 
@@ -46,16 +46,16 @@ def _root(c: Curvature) -> Curvature:
 
 
 def _positive(c: Curvature) -> Curvature:
-    """C where it may divide: 1 stands for 0 in branches that are not taken."""
+    """c where it may divide: 1 stands for 0 in branches that are not taken."""
     return torch.where(c > 0, wide(c), 1.0) if isinstance(c, Tensor) else (c or 1.0)
 
 
 def _norm(x: Tensor) -> Tensor:
-    return wide(torch.linalg.vector_norm(x, dim=-1, keepdim=True, dtype=wide(x[..., :0]).dtype))
+    return torch.linalg.vector_norm(x, dim=-1, keepdim=True, dtype=wide_dtype(x))
 
 
 def _dot(x: Tensor, y: Tensor) -> Tensor:
-    return (x * y).sum(-1, keepdim=True, dtype=wide(x[..., :0]).dtype)
+    return (x * y).sum(-1, keepdim=True, dtype=wide_dtype(x))
 
 
 def _unit(x: Tensor, norm: Tensor) -> Tensor:
