@@ -134,61 +134,6 @@ def test_asinh_can_be_differentiated_twice() -> None:
     assert torch.autograd.gradgradcheck(numerics.asinh, y)
 
 
-@pytest.mark.parametrize("order", [1, 2, 5, 36])
-def test_gauss_legendre_is_exact_to_degree_twice_the_order_less_one(order: int) -> None:
-    x, w = numerics.gauss_legendre(order)
-    for degree in range(2 * order):
-        exact = 2 / (degree + 1) if degree % 2 == 0 else 0.0
-        assert (w * x**degree).sum().item() == pytest.approx(exact, rel=1e-12, abs=1e-15)
-
-
-@pytest.mark.parametrize("d", [2, 3, 10])
-def test_gauss_gegenbauer_has_the_moments_of_a_coordinate_on_the_sphere(d: int) -> None:
-    order = 12
-    x, w = numerics.gauss_gegenbauer(order, d)
-    for degree in range(2 * order):
-        # E[x^{2k}] = Γ(k + 1/2)Γ(d/2)/(Γ(1/2)Γ(k + d/2))
-        even = mp.gammaprod([(degree + 1) / 2, d / 2], [0.5, (degree + d) / 2])
-        exact = float(even) if degree % 2 == 0 else 0.0
-        assert (w * x**degree).sum().item() == pytest.approx(exact, rel=1e-12, abs=1e-15)
-
-
-@pytest.mark.parametrize("rule", [numerics.gauss_legendre, lambda n, **kw: numerics.gauss_gegenbauer(n, 3, **kw)])
-@dtypes
-def test_a_rule_has_the_dtype_asked_for(rule: Callable[..., tuple[Tensor, Tensor]], dtype: torch.dtype) -> None:
-    for tensor in rule(5, dtype=dtype):
-        assert (tensor.shape, tensor.dtype) == ((5,), dtype)
-
-
-# Dynamo itself instantiates the autograd.Function that it traces.
-@pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")
-def test_a_rule_is_a_constant_of_a_compiled_graph() -> None:
-    def integral(scale: Tensor) -> Tensor:
-        x, w = numerics.gauss_legendre(11, scale.dtype)
-        y, v = numerics.gauss_gegenbauer(11, 3, scale.dtype)
-        return (w * torch.exp(scale * x)).sum() + (v * numerics.asinh(scale * y).square()).sum()
-
-    scale = torch.tensor(0.7, dtype=torch.float64)
-    compiled = torch.compile(integral, fullgraph=True, backend="aot_eager")
-    torch.testing.assert_close(compiled(scale), integral(scale), rtol=1e-14, atol=0)
-
-
-def test_a_rule_first_made_in_inference_mode_serves_in_training() -> None:
-    with torch.inference_mode():
-        numerics.gauss_legendre(13)
-        numerics.gauss_gegenbauer(13, 4)
-    for _, weight in (numerics.gauss_legendre(13), numerics.gauss_gegenbauer(13, 4)):
-        f = torch.ones(13, dtype=torch.float64, requires_grad=True)
-        (grad,) = torch.autograd.grad((weight * f).sum(), f)
-        assert torch.equal(grad, weight)
-
-
-def test_a_rule_first_made_under_a_default_device_is_not_bound_to_it() -> None:
-    with torch.device("meta"):
-        numerics.gauss_legendre(14)
-    assert numerics.gauss_legendre(14)[0].device.type == "cpu"
-
-
 @dtypes
 def test_wide_is_exact_and_lets_gradients_through(dtype: torch.dtype) -> None:
     x = torch.tensor([0.1, -3.0], dtype=dtype, requires_grad=True)

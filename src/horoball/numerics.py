@@ -1,4 +1,4 @@
-"""Even kernels, a fast asinh and quadrature rules: right in value and gradient, in both dtypes, from 0 to overflow.
+"""Even kernels and a fast asinh: right in value and gradient, in both dtypes, from 0 to overflow.
 
 Every function of a radius in hyperbolic geometry is an even analytic function of x = √c·|v|, so it is written
 here as a function of u = x² = c|v|². A power series near u = 0 and the closed form elsewhere make the origin,
@@ -10,9 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from functools import lru_cache
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -21,11 +19,10 @@ __all__ = [
     "asinhc",
     "atanhc",
     "coth_excess",
-    "gauss_gegenbauer",
-    "gauss_legendre",
     "log_sinhc",
     "polynomial",
     "polynomial_columns",
+    "scaled_sinhc",
     "sinhc",
     "tanhc",
     "wide",
@@ -42,7 +39,7 @@ def wide(tensor: Tensor) -> Tensor:
         >>> wide(torch.ones(2)).dtype
         torch.float64
     """
-    return tensor.to(wide_dtype(tensor))
+    return tensor if tensor.device.type == "mps" else tensor.double()
 
 
 def wide_dtype(tensor: Tensor) -> torch.dtype:
@@ -142,6 +139,17 @@ def coth_excess(u: Tensor) -> Tensor:
     return _even(u, _COTH_EXCESS, lambda x: (x / torch.tanh(x) - 1) / (x * x), 1.0)
 
 
+def scaled_sinhc(x: Tensor) -> Tensor:
+    """sinh(x)/x · exp(−x) of x ≥ 0 itself, not of x²; for kernels that write their own gradient.
+
+    Example:
+        >>> scaled_sinhc(torch.tensor([0.0, 1e30]))
+        tensor([1.0000e+00, 5.0000e-31])
+    """
+    x = x.clamp_min(1e-30)  # far below every x whose quotient differs from 1
+    return torch.expm1(-2 * x) / (-2 * x)
+
+
 def tanhc(u: Tensor) -> Tensor:
     """tanh(√u)/√u.
 
@@ -208,58 +216,3 @@ def asinh(y: Tensor) -> Tensor:
         tensor([-0.8814, 69.7707])
     """
     return _Asinh.apply(y)
-
-
-# --------------------------------------------------------------------------------------------------------------------
-# Quadrature
-# --------------------------------------------------------------------------------------------------------------------
-
-
-@lru_cache(maxsize=64)
-def _legendre(order: int) -> tuple[np.ndarray, np.ndarray]:
-    return np.polynomial.legendre.leggauss(order)
-
-
-@lru_cache(maxsize=64)
-def _gegenbauer(order: int, d: int) -> tuple[np.ndarray, np.ndarray]:
-    """Golub and Welsch: nodes are the eigenvalues of the Jacobi matrix, weights the squared first components."""
-    k = np.arange(1, order, dtype=np.float64)
-    nu = (d - 2) / 2
-    ratio = np.ones_like(k)  # (k + 2ν − 1)/(k + ν − 1), whose limit at k = 1, ν → 0 is 2
-    ratio[:1] = 2.0
-    ratio[1:] = (k[1:] + 2 * nu - 1) / (k[1:] + nu - 1)
-    beta = np.sqrt(k * ratio / (4 * (k + nu)))
-    nodes, vectors = np.linalg.eigh(np.diag(beta, 1) + np.diag(beta, -1))
-    return nodes, vectors[0] ** 2
-
-
-# Marked constant, a rule becomes a constant of a compiled graph; Dynamo would trace through a cache of tensors, and a
-# cached tensor would remember the inference mode and the default device of its first caller.
-@torch.compiler.assume_constant_result
-def gauss_legendre(
-    order: int, dtype: torch.dtype = torch.float64, device: torch.device | None = None
-) -> tuple[Tensor, Tensor]:
-    """Nodes and weights on [−1, 1] for ∫ f(x) dx, exact for polynomials of degree 2·order − 1.
-
-    Example:
-        >>> x, w = gauss_legendre(4)
-        >>> (w * x**6).sum()
-        tensor(0.2857, dtype=torch.float64)
-    """
-    nodes, weights = _legendre(order)
-    return torch.tensor(nodes, dtype=dtype, device=device), torch.tensor(weights, dtype=dtype, device=device)
-
-
-@torch.compiler.assume_constant_result
-def gauss_gegenbauer(
-    order: int, d: int, dtype: torch.dtype = torch.float64, device: torch.device | None = None
-) -> tuple[Tensor, Tensor]:
-    """Nodes and weights for E[f(⟨û, e⟩)], û uniform on the unit sphere of ℝᵈ, d ≥ 2; the weights sum to 1.
-
-    Example:
-        >>> x, w = gauss_gegenbauer(4, d=3)  # E[x²] = 1/d
-        >>> (w * x**2).sum()
-        tensor(0.3333, dtype=torch.float64)
-    """
-    nodes, weights = _gegenbauer(order, d)
-    return torch.tensor(nodes, dtype=dtype, device=device), torch.tensor(weights, dtype=dtype, device=device)

@@ -1,5 +1,6 @@
-"""The two normals of the Poincaré ball and the laws they are made of."""
+"""The two normals of the Poincaré ball and the laws they are made of; importing registers their divergences."""
 
+from horoball.distributions import kl as _kl  # noqa: F401
 from horoball.distributions.hyperbolic_radius import HyperbolicRadius
 from horoball.distributions.hypersphere import HypersphericalUniform
 from horoball.distributions.riemannian_normal import RiemannianNormal

@@ -17,7 +17,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from horoball.numerics import coth_excess, gauss_legendre, log_sinhc
+from horoball.numerics import coth_excess, log_sinhc
+from horoball.quadrature import gauss_legendre
 
 __all__ = ["Law", "Tail", "log_density", "moments", "nodes", "polish", "solve", "tail"]
 

@@ -18,7 +18,8 @@ import torch
 from torch import Tensor
 
 from horoball.distributions.radius_law import Law, log_density, polish, solve
-from horoball.numerics import gauss_legendre, polynomial_columns, wide
+from horoball.numerics import polynomial_columns, wide
+from horoball.quadrature import gauss_legendre
 
 __all__ = ["EPSILON_MAX", "Entry", "RadiusTable", "lookup", "lookup_law", "radius_table"]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -45,6 +46,8 @@ class WrappedNormal(BallNormal):
         "scale_tril": constraints.lower_cholesky,
     }
     _parameters = ("scale", "scale_tril")
+    scale: Any  # one of the two is a tensor, the other None
+    scale_tril: Any
 
     def __init__(
         self,
@@ -111,7 +114,6 @@ class WrappedNormal(BallNormal):
         """log |Σ|/2."""
         if self.scale_tril is not None:
             return self.scale_tril.diagonal(dim1=-2, dim2=-1).log().sum(-1)
-        assert self.scale is not None  # noqa: S101  for the type checker: one of the two is given
         return self.scale.log().sum(-1) * (self.loc.shape[-1] / self.scale.shape[-1])
 
     @property

@@ -7,7 +7,8 @@ import math
 import torch
 from torch import Tensor, nn
 
-from horoball.manifolds.triangle import Curvature, translate, translated_radius
+from horoball.manifolds.translation import translate, translated_radius
+from horoball.manifolds.triangle import Curvature
 from horoball.manifolds.volume import log_volume
 from horoball.numerics import asinhc, atanhc, sinhc, tanhc, wide
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
@@ -9,7 +10,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from horoball.manifolds.triangle import Curvature
-from horoball.numerics import coth_excess, log_sinhc, wide
+from horoball.numerics import coth_excess, scaled_sinhc, wide, wide_dtype
 
 __all__ = ["log_volume"]
 
@@ -20,9 +21,10 @@ class _LogVolume(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, v: Tensor, c: Curvature) -> Tensor:
         ctx.c = None if isinstance(c, Tensor) else c
-        square = wide(v).square().sum(-1)
-        ctx.save_for_backward(v, square, *((c,) if isinstance(c, Tensor) else ()))
-        return ((v.shape[-1] - 1) * log_sinhc(c * square)).to(v.dtype)
+        norm = torch.linalg.vector_norm(v, dim=-1, dtype=wide_dtype(v))
+        x = (wide(c).sqrt() if isinstance(c, Tensor) else math.sqrt(c)) * norm
+        ctx.save_for_backward(v, norm * norm, *((c,) if isinstance(c, Tensor) else ()))
+        return ((v.shape[-1] - 1) * (x + torch.log(scaled_sinhc(x)))).to(v.dtype)
 
     @staticmethod
     @once_differentiable

@@ -1,0 +1,173 @@
+"""Translations of the ball in the tangent chart, as differentiable functions.
+
+The gradients are written by hand: they are those of the sides and angles of the `triangle`, regular at μ = 0, v = 0 and
+c = 0, where autograd would meet 0/0, and accurate in float32 at any radius.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from horoball.manifolds.triangle import (
+    Curvature,
+    Triangle,
+    angles,
+    bend,
+    dot,
+    inverse,
+    rates_in_c,
+    scaled,
+    solve,
+    third_side,
+    third_vertex,
+    unit,
+)
+from horoball.numerics import wide
+
+__all__ = ["side", "translate", "translated_radius"]
+
+
+def _save(ctx: Any, mu: Tensor, v: Tensor, c: Curvature, tri: Triangle) -> None:
+    ctx.c = None if isinstance(c, Tensor) else c
+    ctx.save_for_backward(mu, v, *tri, *((c,) if isinstance(c, Tensor) else ()))
+
+
+def _load(ctx: Any) -> tuple[Tensor, Tensor, Any, Triangle]:
+    mu, v, *rest = ctx.saved_tensors
+    return mu, v, rest[6] if ctx.c is None else ctx.c, Triangle(*rest[:6])
+
+
+class _Translate(torch.autograd.Function):
+    """z = exp_μ(v) and its vector-Jacobian product."""
+
+    @staticmethod
+    def forward(ctx: Any, mu: Tensor, v: Tensor, c: Curvature) -> Tensor:
+        tri = solve(mu, v, c)
+        _save(ctx, mu, v, c, tri)
+        return third_vertex(mu, v, tri, c)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+        mu, v, c, tri = _load(ctx)
+        f = scaled(tri, c)
+        u, w = unit(mu, tri.R1), unit(v, tri.R2)
+        g_u, g_w, g_e = dot(grad, u), dot(grad, w), dot(grad, tri.e)
+        k = 2 * tri.P - 1
+        g_n, g_m = g_e - 2 * tri.P * g_u, g_e - 2 * tri.P * g_w  # along n = v̂ − kμ̂ and m = μ̂ − kv̂
+        lam1, lam2, cos1, cos2, X = angles(tri, f)
+        g_r = cos1 * g_u + lam2 * g_n  # along ẑ
+        turn = cos1 * g_n - lam2 * 4 * tri.P * (1 - tri.P) * g_u  # along the direction in which ẑ turns with φ
+        Cz = f.az + torch.exp(-2 * f.az) / f.sz  # a_z coth a_z
+        grad_mu = grad_v = grad_c = None
+        kind = mu.dtype
+        if ctx.needs_input_grad[0]:
+            K = bend(tri, f, lam2, cos2, k)
+            radial = g_r * cos1 - turn * lam2 * Cz - f.A * g_u
+            across = X * tri.R2 * inverse(tri.Rz) * (g_r - Cz * lam2 * g_n) - K * lam2 * g_u
+            grad_mu = f.A.to(kind) * grad + (radial - 2 * tri.P * across).to(kind) * u + across.to(kind) * tri.e
+        if ctx.needs_input_grad[1]:
+            radial = g_r * cos2 + turn * lam1 * torch.exp(-f.az) / f.sz - f.B * g_w
+            lift = f.sb / f.sz * f.E * torch.expm1(-f.a).square() / 2  # B (cosh a − 1)
+            across = X * tri.R1 * inverse(tri.Rz) * g_r - f.B * cos2 * (cos1 - k * lam2) * g_w
+            across = across - g_m * (f.B * lam1 * lam1 + lift * cos2 * lam2)
+            grad_v = f.B.to(kind) * grad + (radial - 2 * tri.P * across).to(kind) * w + across.to(kind) * tri.e
+        if ctx.needs_input_grad[2]:
+            rate, twist = rates_in_c(tri, f, cos1, cos2, Cz, dot(mu, v), c)
+            grad_c = (rate * g_r + tri.Rz * twist * turn).sum().to(c.dtype).reshape(c.shape)
+        return grad_mu, grad_v, grad_c
+
+
+class _TranslatedRadius(torch.autograd.Function):
+    """d(0, exp_μ(v)) and its vector-Jacobian product; 0 stands for the gradient where the distance is 0."""
+
+    @staticmethod
+    def forward(ctx: Any, mu: Tensor, v: Tensor, c: Curvature) -> Tensor:
+        tri = solve(mu, v, c)
+        _save(ctx, mu, v, c, tri)
+        return tri.Rz.squeeze(-1).to(mu.dtype)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+        mu, v, c, tri = _load(ctx)
+        f = scaled(tri, c)
+        u, w = unit(mu, tri.R1), unit(v, tri.R2)
+        _, _, cos1, cos2, X = angles(tri, f)
+        g = torch.where(tri.Rz > 0, wide(grad).unsqueeze(-1), 0.0)
+        across = g * X * inverse(tri.Rz)
+        kind = mu.dtype
+        grad_mu = grad_v = grad_c = None
+        if ctx.needs_input_grad[0]:
+            side = across * tri.R2
+            grad_mu = (g * cos1 - 2 * tri.P * side).to(kind) * u + side.to(kind) * tri.e
+        if ctx.needs_input_grad[1]:
+            side = across * tri.R1
+            grad_v = (g * cos2 - 2 * tri.P * side).to(kind) * w + side.to(kind) * tri.e
+        if ctx.needs_input_grad[2]:
+            rate, _ = rates_in_c(tri, f, cos1, cos2, torch.ones_like(f.az), dot(mu, v), c)
+            grad_c = (rate * g).sum().to(c.dtype).reshape(c.shape)
+        return grad_mu, grad_v, grad_c
+
+
+class _Side(torch.autograd.Function):
+    """The third side from two sides and a fixed angle, elementwise."""
+
+    @staticmethod
+    def forward(ctx: Any, R1: Tensor, R2: Tensor, P: Tensor, c: Curvature) -> Tensor:
+        Rz = third_side(R1, R2, R1 - R2, P, c)
+        _save(ctx, R1, R2, c, Triangle(R1, R2, R1 - R2, P, P, Rz))
+        return Rz
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        R1, R2, c, tri = _load(ctx)
+        f = scaled(tri, c)
+        _, _, cos1, cos2, _ = angles(tri, f)
+        grad_c = None
+        if ctx.needs_input_grad[3]:
+            rate, _ = rates_in_c(tri, f, cos1, cos2, f.az, R1 * R2 * (2 * tri.P - 1), c)
+            grad_c = (rate * grad).sum().to(c.dtype).reshape(c.shape)
+        return grad * cos1, grad * cos2, None, grad_c
+
+
+def _prepare(mu: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+    kind = torch.promote_types(mu.dtype, v.dtype)
+    mu, v = torch.broadcast_tensors(mu.to(kind), v.to(kind))
+    return mu, v
+
+
+def translate(mu: Tensor, v: Tensor, c: Curvature) -> Tensor:
+    """Z = exp_μ(v): the vector v, given at the origin, carried to μ and followed [eq:exp].
+
+    Example:
+        >>> translate(torch.tensor([1.0, 0.0]), torch.tensor([2.0, 0.0]), 1.0)
+        tensor([3., 0.])
+    """
+    return _Translate.apply(*_prepare(mu, v), c)
+
+
+def translated_radius(mu: Tensor, v: Tensor, c: Curvature) -> Tensor:
+    """d(0, exp_μ(v)), the third side of the triangle [eq:dist].
+
+    Example:
+        >>> translated_radius(torch.tensor([1.0, 0.0]), torch.tensor([-1.0, 0.0]), 1.0)
+        tensor(0.)
+    """
+    return _TranslatedRadius.apply(*_prepare(mu, v), c)
+
+
+def side(R1: Tensor, R2: Tensor, P: Tensor, c: Curvature) -> Tensor:
+    """The third side of a triangle with sides R₁ and R₂, whose directions make P = cos²(φ/2); elementwise, in float64.
+
+    Example:
+        >>> one = torch.ones((), dtype=torch.float64)
+        >>> side(one, 2 * one, one, 1.0)  # φ = 0: the sides add
+        tensor(3., dtype=torch.float64)
+    """
+    return _Side.apply(*torch.broadcast_tensors(wide(R1), wide(R2), wide(P)), c)
