@@ -20,6 +20,7 @@ __all__ = [
     "atanhc",
     "coth_excess",
     "log_sinhc",
+    "may_hold",
     "polynomial",
     "polynomial_columns",
     "scaled_sinhc",
@@ -50,6 +51,18 @@ def wide_dtype(tensor: Tensor) -> torch.dtype:
         torch.float64
     """
     return torch.float32 if tensor.device.type == "mps" else torch.float64
+
+
+def may_hold(mask: Tensor) -> bool:
+    """Whether a rare branch has to be computed: False only where it is known at once that no element needs it.
+
+    On a CPU that is a look at the mask; another device is not waited for, and a compiled graph holds all branches.
+
+    Example:
+        >>> may_hold(torch.tensor([1.0, 2.0]) > 3)
+        False
+    """
+    return torch.compiler.is_compiling() or mask.device.type != "cpu" or bool(mask.any())
 
 
 # --------------------------------------------------------------------------------------------------------------------

@@ -37,7 +37,7 @@ def _kl_wrapped_wrapped(q: WrappedNormal, p: WrappedNormal) -> Tensor:
     flat = q.loc.shape[-1] == 1 or q.ball.is_euclidean
     if not _same_mean(q, p) and not flat:
         return _kl_by_quadrature(q, p)
-    # Around one mean both are the same wrapping of a normal in one tangent space; without curvature there is no wrapping.
+    # Around one mean both wrap a normal of one tangent space in the same way; without curvature nothing is wrapped.
     shift = wide(q.loc) - wide(p.loc)
     if q.scale is not None and p.scale is not None:
         ratio = (wide(q.scale) / wide(p.scale)).square()

@@ -40,20 +40,19 @@ class PoincareBall(nn.Module):
         super().__init__()
         if isinstance(c, Tensor) and c.numel() != 1:
             raise ValueError(f"PoincareBall expects one curvature, got c of shape {tuple(c.shape)}.")
-        value = float(c.detach()) if isinstance(c, Tensor) else float(c)
+        value = c.item() if isinstance(c, Tensor) else float(c)
         if not (math.isfinite(value) and value >= 0):
-            raise ValueError(
-                f"PoincareBall expects c >= 0 (the curvature is -c), got c = {value:g}. Pass c = {abs(value):g}?"
-            )
+            hint = f" Pass c = {-value:g}?" if value < 0 else ""
+            raise ValueError(f"PoincareBall expects c >= 0 (the curvature is -c), got c = {value:g}.{hint}")
+        kind = c.dtype if isinstance(c, Tensor) and c.is_floating_point() else torch.get_default_dtype()
         if learnable:
             if value == 0:
                 raise ValueError("A learnable c must start above 0, got 0. Start it small, for example at c = 0.1.")
-            raw = value + math.log(-math.expm1(-value))
-            self.raw_c = nn.Parameter(torch.full((), raw))
+            raw = value + math.log(-math.expm1(-value))  # the inverse of softplus
+            self.raw_c = nn.Parameter(torch.full((), raw, dtype=kind))
         elif isinstance(c, Tensor):
-            self.register_buffer(
-                "_c", c if c.is_floating_point() else c.to(torch.get_default_dtype()), persistent=False
-            )
+            c = c.to(kind)
+            self.register_buffer("_c", c.reshape(()) if c.dim() else c, persistent=False)
         else:
             self._c = value
         self.learnable = learnable
@@ -81,7 +80,7 @@ class PoincareBall(nn.Module):
 
     def extra_repr(self) -> str:
         """The part of repr between parentheses."""
-        return f"c={float(self.c):.6g}" + (", learnable=True" if self.learnable else "")
+        return f"c={self._number():.6g}" + (", learnable=True" if self.learnable else "")
 
     def dist(self, z: Tensor, y: Tensor) -> Tensor:
         """Distance d(z, y) [eq:dist].
@@ -233,10 +232,14 @@ class PoincareBall(nn.Module):
             expected = torch.sqrt(1 + u)
             if not bool(((wide(h0) - expected).abs() <= 1e-3 * expected).all()):
                 raise ValueError(
-                    f"from_lorentz expects (h0, h) with h0 first and -h0² + c|h|² = -1 for c = {float(self.c):g}. "
+                    f"from_lorentz expects (h0, h) with h0 first and -h0² + c|h|² = -1 for c = {self._number():g}. "
                     "Divide time coordinates of a hyperboloid of radius 1/sqrt(c) by that radius, and put them first."
                 )
         return space * asinhc(u).to(h.dtype)
+
+    def _number(self) -> float:
+        c = self.c
+        return c.item() if isinstance(c, Tensor) else c
 
     def _squared(self, z: Tensor) -> Tensor:
         """U = c|z|² with the axis kept, in float64: a radius far out needs its last digits."""

@@ -19,6 +19,7 @@ from horoball.manifolds.triangle import (
     bend,
     dot,
     inverse,
+    narrow,
     rates_in_c,
     scaled,
     solve,
@@ -64,22 +65,27 @@ class _Translate(torch.autograd.Function):
         turn = cos1 * g_n - lam2 * 4 * tri.P * (1 - tri.P) * g_u  # along the direction in which ẑ turns with φ
         Cz = f.az + torch.exp(-2 * f.az) / f.sz  # a_z coth a_z
         grad_mu = grad_v = grad_c = None
-        kind = mu.dtype
         if ctx.needs_input_grad[0]:
             K = bend(tri, f, lam2, cos2, k)
-            radial = g_r * cos1 - turn * lam2 * Cz - f.A * g_u
+            radial = g_r * cos1 - turn * lam2 * Cz
             across = X * tri.R2 * inverse(tri.Rz) * (g_r - Cz * lam2 * g_n) - K * lam2 * g_u
-            grad_mu = f.A.to(kind) * grad + (radial - 2 * tri.P * across).to(kind) * u + across.to(kind) * tri.e
+            grad_mu = _assemble(f.A, grad, g_u, radial, u, across, tri)
         if ctx.needs_input_grad[1]:
-            radial = g_r * cos2 + turn * lam1 * torch.exp(-f.az) / f.sz - f.B * g_w
+            radial = g_r * cos2 + turn * lam1 * torch.exp(-f.az) / f.sz
             lift = f.sb / f.sz * f.E * torch.expm1(-f.a).square() / 2  # B (cosh a − 1)
             across = X * tri.R1 * inverse(tri.Rz) * g_r - f.B * cos2 * (cos1 - k * lam2) * g_w
             across = across - g_m * (f.B * lam1 * lam1 + lift * cos2 * lam2)
-            grad_v = f.B.to(kind) * grad + (radial - 2 * tri.P * across).to(kind) * w + across.to(kind) * tri.e
+            grad_v = _assemble(f.B, grad, g_w, radial, w, across, tri)
         if ctx.needs_input_grad[2]:
-            rate, twist = rates_in_c(tri, f, cos1, cos2, Cz, dot(mu, v), c)
+            rate, twist = rates_in_c(tri, f, cos1, cos2, Cz, c)
             grad_c = (rate * g_r + tri.Rz * twist * turn).sum().to(c.dtype).reshape(c.shape)
         return grad_mu, grad_v, grad_c
+
+
+def _assemble(A: Tensor, g: Tensor, g_u: Tensor, radial: Tensor, u: Tensor, across: Tensor, tri: Triangle) -> Tensor:
+    """A·g across u, plus a radial part and one along e across u; A may be large, so u is taken out of g first."""
+    plane = narrow(A, u) * (g - narrow(g_u, u) * u)
+    return plane + narrow(radial - 2 * tri.P * across, u) * u + narrow(across, u) * tri.e
 
 
 class _TranslatedRadius(torch.autograd.Function):
@@ -100,16 +106,15 @@ class _TranslatedRadius(torch.autograd.Function):
         _, _, cos1, cos2, X = angles(tri, f)
         g = torch.where(tri.Rz > 0, wide(grad).unsqueeze(-1), 0.0)
         across = g * X * inverse(tri.Rz)
-        kind = mu.dtype
         grad_mu = grad_v = grad_c = None
         if ctx.needs_input_grad[0]:
             side = across * tri.R2
-            grad_mu = (g * cos1 - 2 * tri.P * side).to(kind) * u + side.to(kind) * tri.e
+            grad_mu = narrow(g * cos1 - 2 * tri.P * side, mu) * u + narrow(side, mu) * tri.e
         if ctx.needs_input_grad[1]:
             side = across * tri.R1
-            grad_v = (g * cos2 - 2 * tri.P * side).to(kind) * w + side.to(kind) * tri.e
+            grad_v = narrow(g * cos2 - 2 * tri.P * side, mu) * w + narrow(side, mu) * tri.e
         if ctx.needs_input_grad[2]:
-            rate, _ = rates_in_c(tri, f, cos1, cos2, torch.ones_like(f.az), dot(mu, v), c)
+            rate, _ = rates_in_c(tri, f, cos1, cos2, f.az, c)
             grad_c = (rate * g).sum().to(c.dtype).reshape(c.shape)
         return grad_mu, grad_v, grad_c
 
@@ -126,12 +131,12 @@ class _Side(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        R1, R2, c, tri = _load(ctx)
+        _, _, c, tri = _load(ctx)
         f = scaled(tri, c)
         _, _, cos1, cos2, _ = angles(tri, f)
         grad_c = None
         if ctx.needs_input_grad[3]:
-            rate, _ = rates_in_c(tri, f, cos1, cos2, f.az, R1 * R2 * (2 * tri.P - 1), c)
+            rate, _ = rates_in_c(tri, f, cos1, cos2, f.az, c)
             grad_c = (rate * grad).sum().to(c.dtype).reshape(c.shape)
         return grad * cos1, grad * cos2, None, grad_c
 

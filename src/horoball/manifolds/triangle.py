@@ -18,7 +18,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from horoball.numerics import polynomial, scaled_sinhc, wide, wide_dtype
+from horoball.numerics import may_hold, polynomial, scaled_sinhc, wide, wide_dtype
 
 __all__ = [
     "Curvature",
@@ -28,6 +28,7 @@ __all__ = [
     "bend",
     "dot",
     "inverse",
+    "narrow",
     "rates_in_c",
     "scaled",
     "solve",
@@ -107,16 +108,22 @@ def third_side(R1: Tensor, R2: Tensor, gap: Tensor, P: Tensor, c: Curvature) -> 
     """
     s = _root(c)
     a, b = s * R1, s * R2
-    # N = sinh(a_z/2)/√c = q·exp((a + b)/2)
-    half = (gap / 2) * scaled_sinhc(s * gap.abs() / 2) * torch.exp(-torch.minimum(a, b))
-    q2 = half * half + R1 * R2 * scaled_sinhc(a) * scaled_sinhc(b) * P
+    # N = sinh(a_z/2)/√c from N² = N₁² + N₂², scaled by exp(−(a + b)/2)
     S = (a + b) / 2
-    q = q2.sqrt()
-    N = torch.exp(S.clamp_max(_E_MAX / 2)) * q
+    one = gap.abs() / 2 * scaled_sinhc(s * gap.abs() / 2)
+    two = R1 * R2 * scaled_sinhc(a) * scaled_sinhc(b) * P
+    N = torch.exp(S.clamp_max(_E_MAX / 2)) * torch.hypot(one * torch.exp(-torch.minimum(a, b)), two.sqrt())
     x = (s * N).clamp_min(_FLOOR)
     near = 2 * N * torch.log1p(x + x * x / (1 + torch.sqrt(1 + x * x))) / x  # 2 asinh(√cN)/√c
-    far = 2 * (S + torch.log(s * q + torch.sqrt(s * q * s * q + torch.exp(-2 * S)))) / _root(_positive(c))
-    return torch.where(S < _E_MAX / 2, near, far)
+    beyond = S >= _E_MAX / 2
+    if not may_hold(beyond):
+        return near
+    # Far out the same in logarithms: asinh exp h = h + log(1 + √(1 + exp(−2h)))
+    root = _root(_positive(c))
+    h = torch.logaddexp(2 * torch.log(one) + (a - b).abs(), torch.log(two) + 2 * S) / 2
+    h = h + (torch.log(root) if isinstance(root, Tensor) else math.log(root))
+    far = torch.where(h > 0, h + torch.log1p(torch.sqrt(1 + torch.exp(-2 * h.abs()))), torch.asinh(torch.exp(h)))
+    return torch.where(beyond, 2 * far / root, near)
 
 
 class Scaled(NamedTuple):
@@ -155,12 +162,21 @@ def third_vertex(mu: Tensor, v: Tensor, tri: Triangle, c: Curvature) -> Tensor:
     shorter = torch.minimum(f.a, f.b)
     near = (tri.P < 0.25) & (shorter > 0.5)
     opening = tri.R2 * f.sb * f.E / f.sz  # sinh b · exp(a)/sinhc(a_z)
-    radial = tri.gap * scaled_sinhc((f.a - f.b).abs()) * torch.exp(-2 * shorter) * f.E / f.sz
+    gap = (f.a - f.b).abs()
+    radial = tri.gap * scaled_sinhc(gap) * torch.exp((gap - f.az).clamp_max(0.0)) / f.sz
     radial = radial + opening * tri.P * torch.expm1(-f.a).square()
     radial = radial / torch.where(near, tri.R1, 1.0)
-    kind = mu.dtype
-    z = torch.where(near, radial, f.A).to(kind) * mu + torch.where(near, 0.0, f.B).to(kind) * v
-    return z + torch.where(near, tri.R2 * f.B, 0.0).to(kind) * tri.e
+    # A μ + B v as B (μ + v) + (A − B) μ: for near pairs close to the origin μ + v is exact and A − B small.
+    z = narrow(torch.where(near, radial, f.A - f.B), mu) * mu + narrow(torch.where(near, 0.0, f.B), mu) * (mu + v)
+    return z + narrow(torch.where(near, tri.R2 * f.B, 0.0), mu) * tri.e
+
+
+def narrow(x: Tensor, like: Tensor) -> Tensor:
+    """A factor of a vector in the vector's dtype, held at its largest number: 0·∞ would be no number."""
+    if like.dtype == torch.float64:
+        return x
+    most = torch.finfo(like.dtype).max
+    return x.clamp(-most, most).to(like.dtype)
 
 
 def inverse(R: Tensor) -> Tensor:
@@ -207,9 +223,7 @@ _COSH_RATE = [(k + 1) / math.factorial(2 * k + 4) for k in range(10)]
 _SINHC_RATE = [(k + 1) / math.factorial(2 * k + 3) for k in range(10)]
 
 
-def rates_in_c(
-    tri: Triangle, f: Scaled, cos1: Tensor, cos2: Tensor, Cz: Tensor, dot: Tensor, c: Tensor
-) -> tuple[Tensor, Tensor]:
+def rates_in_c(tri: Triangle, f: Scaled, cos1: Tensor, cos2: Tensor, Cz: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
     """∂R_z/∂c and ∂θ/∂c per sin φ, where θ is the angle from μ to z at the origin.
 
     A change of c rescales all sides; the difference quotient by c cancels for short sides, whose series does not.
@@ -222,12 +236,11 @@ def rates_in_c(
     twist = (f.sa / f.sz * torch.exp(f.a - 2 * f.az) / f.sz - f.B * Cz) / _positive(c)
     ua, ub, uz = (torch.where(short, x * x, 0.0) for x in (f.a, f.b, f.az))
     sinhc_a, sinhc_b, sinhc_z = (1 + u * polynomial(_SINHC_REST, u) for u in (ua, ub, uz))
-    phi_a, phi_b = R1 * R1 * polynomial(_COSH_REST, ua), R2 * R2 * polynomial(_COSH_REST, ub)
+    # The derivative of (cosh a_z − 1)/c = (cosh(a − b) − 1)/c + 2P R₁R₂ sinhc(a) sinhc(b)
+    product_rate = R1 * R1 * polynomial(_SINHC_RATE, ua) * sinhc_b + R2 * R2 * sinhc_a * polynomial(_SINHC_RATE, ub)
     slow = (
-        R1**4 * polynomial(_COSH_RATE, ua) * (1 + c * phi_b)
-        + R2**4 * polynomial(_COSH_RATE, ub) * (1 + c * phi_a)
-        + phi_a * phi_b
-        + dot * (R1 * R1 * polynomial(_SINHC_RATE, ua) * sinhc_b + R2 * R2 * sinhc_a * polynomial(_SINHC_RATE, ub))
+        tri.gap**4 * polynomial(_COSH_RATE, torch.where(short, c * tri.gap * tri.gap, 0.0))
+        + 2 * tri.P * R1 * R2 * product_rate
         - Rz**4 * polynomial(_COSH_RATE, uz)
     ) * (per_Rz / sinhc_z)
     slow_twist = (

@@ -1,0 +1,71 @@
+"""Gyroplane layer: signed distances to learnt hyperplanes of the ball, at the price of one matrix product."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from horoball.manifolds import PoincareBall
+from horoball.nn.gyroplane_function import REACH, gyroplane, positive_root
+from horoball.numerics import may_hold, wide, wide_dtype
+
+__all__ = ["Gyroplane"]
+
+
+class Gyroplane(nn.Module):
+    r"""Signed, scaled distances from points to hyperplanes of the ball [eq:gyroplane].
+
+    Output k of a point z is |w_k|·d(z, H_k), signed, where H_k is the hyperplane with normal w_k at distance b_k/|w_k|
+    from the origin. With the hyperboloid's coordinates (h₀, h) of z, a matrix product and an asinh give it,
+
+        f_k(z) = |w_k|/√c · asinh(√c/|w_k| · (⟨w_k, h⟩ cosh(√c ρ_k) + h₀ |w_k| sinh(√c ρ_k)/√c)),    ρ_k = b_k/|w_k|,
+
+    which equals the paper's formula with p_k = exp₀(−ρ_k w_k/|w_k|) and ‖a_k‖_p = |w_k|. For c = 0 it is
+    `torch.nn.Linear`, whose parameters and initialisation it shares.
+
+    Args:
+        in_features: d, the dimension of the ball.
+        out_features: Number of hyperplanes.
+        ball: The ball.
+        bias: Whether the hyperplanes may miss the origin.
+
+    Example:
+        >>> layer = Gyroplane(2, 5, PoincareBall(1.0))
+        >>> layer(torch.zeros(3, 2)).shape
+        torch.Size([3, 5])
+        >>> torch.allclose(layer(torch.zeros(2)), layer.bias)  # at the origin it is the bias
+        True
+    """
+
+    def __init__(self, in_features: int, out_features: int, ball: PoincareBall, bias: bool = True) -> None:
+        super().__init__()
+        self.in_features, self.out_features, self.ball = in_features, out_features, ball
+        linear = nn.Linear(in_features, out_features, bias)
+        self.weight: Tensor = linear.weight
+        self.bias: Tensor | None
+        self.register_parameter("bias", linear.bias)
+
+    def extra_repr(self) -> str:
+        """The part of repr between parentheses."""
+        return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"
+
+    def forward(self, z: Tensor) -> Tensor:
+        """Signed distances of points of shape (*batch, in_features), shape (*batch, out_features)."""
+        if z.dim() == 0 or z.shape[-1] != self.in_features:
+            raise ValueError(
+                f"Gyroplane({self.in_features}, {self.out_features}) expects points of shape "
+                f"(*, {self.in_features}), got {tuple(z.shape)}."
+            )
+        if self.ball.is_euclidean:
+            return nn.functional.linear(z, self.weight, self.bias)
+        c = self.ball.c
+        bias = self.bias if self.bias is not None else self.weight.new_zeros(self.out_features)
+        reach = REACH[z.dtype] / positive_root(c)
+        radius = torch.linalg.vector_norm(z, dim=-1, keepdim=True, dtype=wide_dtype(z))
+        if not may_hold(radius > reach):
+            return gyroplane(z, self.weight, bias, c)
+        # Points beyond reach are put there; f goes on with slope ±|w| along the ray to them.
+        inside = z * (reach / torch.maximum(radius, reach + 0 * radius)).to(z.dtype)
+        f = gyroplane(inside, self.weight, bias, c)
+        excess = (radius - reach).relu() * torch.linalg.vector_norm(wide(self.weight), dim=-1)
+        return f + (torch.sign(f.detach()) * excess).to(f.dtype)
