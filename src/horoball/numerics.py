@@ -25,6 +25,7 @@ __all__ = [
     "polynomial_columns",
     "scaled_sinhc",
     "sinhc",
+    "static",
     "tanhc",
     "wide",
     "wide_dtype",
@@ -63,6 +64,16 @@ def may_hold(mask: Tensor) -> bool:
         False
     """
     return torch.compiler.is_compiling() or mask.device.type != "cpu" or bool(mask.any())
+
+
+def static(d: int) -> int:
+    """A dimension as a plain number: a compiled graph is made for it, even where shapes have been taken as symbols.
+
+    Example:
+        >>> static(3)
+        3
+    """
+    return len(range(d)) if torch.compiler.is_compiling() else d
 
 
 # --------------------------------------------------------------------------------------------------------------------

@@ -17,9 +17,10 @@ __all__ = ["HyperbolicRadius"]
 
 
 class HyperbolicRadius(Distribution):
-    r"""The law of r = d(μ, z) for z from the Riemannian normal in d dimensions [eq:Zr2].
+    r"""The law of r = d(μ, z) for z from the Riemannian normal in d dimensions [eq:radius_density].
 
-    p(r) = exp(−r²/2σ²) (sinh(√c r)/√c)^(d−1) / Z_r,  r ≥ 0; for c = 0 the chi law of σ.
+    p(r) = exp(−r²/2σ²) (sinh(√c r)/√c)^(d−1) / Z_r,  r ≥ 0; for c = 0 the chi law of σ, which
+    is the radius of the wrapped normal for every c [eq:wrapped_radius].
 
     Args:
         d: Dimension of the ball, d ≥ 2.
@@ -57,7 +58,7 @@ class HyperbolicRadius(Distribution):
 
     @property
     def log_normalizer(self) -> Tensor:
-        """log Z_r, shape (*batch).
+        """log Z_r, shape (*batch) [eq:Zr2].
 
         Example:
             >>> HyperbolicRadius(3, torch.tensor(1.0), PoincareBall(1.0)).log_normalizer
@@ -66,7 +67,9 @@ class HyperbolicRadius(Distribution):
         return log_normalizer(self.scale, self.c, self.d)
 
     def rsample(self, sample_shape: Any = torch.Size()) -> Tensor:  # noqa: B008
-        """Radii by inversion, differentiable in σ and c.
+        """Radii by inversion of the cdf, differentiable in σ and c [eq:implicit_gradient].
+
+        The paper rejects proposals, which takes a loop; one of its two simple proposals is no bound [errata:6].
 
         Example:
             >>> HyperbolicRadius(3, torch.ones(4), PoincareBall(1.0)).rsample((2,)).shape
@@ -91,7 +94,7 @@ class HyperbolicRadius(Distribution):
         return log_p.to(torch.promote_types(value.dtype, self.scale.dtype))
 
     def cdf(self, value: Tensor) -> Tensor:
-        """P(R ≤ r) [eq:cdf].
+        """P(R ≤ r) [eq:cdf], of which the paper's print lacks a part [errata:5].
 
         Example:
             >>> HyperbolicRadius(2, torch.tensor(1.0), PoincareBall(0.0)).cdf(torch.tensor(1.0))  # 1 − exp(−1/2)
@@ -120,7 +123,7 @@ class HyperbolicRadius(Distribution):
 
     @property
     def mean(self) -> Tensor:
-        """E[r].
+        """E[r] [eq:mean_radius].
 
         Example:
             >>> HyperbolicRadius(2, torch.tensor(1.0), PoincareBall(0.0)).mean  # √(π/2)
@@ -130,7 +133,7 @@ class HyperbolicRadius(Distribution):
 
     @property
     def variance(self) -> Tensor:
-        """Var[r].
+        """Var[r], which the paper uses but does not give [errata:9].
 
         Example:
             >>> HyperbolicRadius(2, torch.tensor(1.0), PoincareBall(0.0)).variance  # 2 − π/2

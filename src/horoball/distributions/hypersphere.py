@@ -10,7 +10,9 @@ from torch import Tensor
 from torch.distributions import Distribution
 from torch.distributions.constraints import Constraint
 
-__all__ = ["HypersphericalUniform", "log_area"]
+from horoball.numerics import may_hold, static
+
+__all__ = ["HypersphericalUniform", "log_area", "uniform_direction"]
 
 
 class _UnitSphere(Constraint):
@@ -26,17 +28,34 @@ class _UnitSphere(Constraint):
 
 
 def log_area(d: int) -> float:
-    """Log of the area of the unit sphere of ℝᵈ, 2π^(d/2)/Γ(d/2).
+    """Log of the area of the unit sphere of ℝᵈ, 2π^(d/2)/Γ(d/2) [eq:area].
 
     Example:
         >>> round(math.exp(log_area(3)) / math.pi, 12)
         4.0
     """
+    d = static(d)
     return math.log(2) + d / 2 * math.log(math.pi) - math.lgamma(d / 2)
 
 
+def uniform_direction(shape: torch.Size, dtype: torch.dtype, device: torch.device | None) -> Tensor:
+    """Directions of standard normal vectors.
+
+    Example:
+        >>> torch.allclose(uniform_direction(torch.Size((5, 3)), torch.float32, None).norm(dim=-1), torch.ones(5))
+        True
+    """
+    x = torch.randn(shape, dtype=dtype, device=device)
+    norm = torch.linalg.vector_norm(x, dim=-1, keepdim=True)
+    lost = norm == 0
+    if may_hold(lost):  # once in 2^(24d) or so; any direction will do
+        x = x + lost * torch.nn.functional.one_hot(torch.zeros((), dtype=torch.long, device=device), shape[-1])
+        norm = norm + lost
+    return x / norm
+
+
 class HypersphericalUniform(Distribution):
-    """The uniform law on the unit sphere S^(d−1) of ℝᵈ.
+    """The uniform law on the unit sphere S^(d−1) of ℝᵈ, the direction of both normals [eq:direction].
 
     Args:
         d: Dimension of the vectors, d ≥ 1; for d = 1 the two signs.
@@ -86,12 +105,7 @@ class HypersphericalUniform(Distribution):
             >>> HypersphericalUniform(2, (4,)).rsample((3,)).shape
             torch.Size([3, 4, 2])
         """
-        x = torch.randn(self._extended_shape(sample_shape), dtype=self.dtype, device=self.device)
-        norm = torch.linalg.vector_norm(x, dim=-1, keepdim=True)
-        # A vector of zeros has probability 2^(−24d) or so; any direction will do for it.
-        first = torch.zeros_like(x)
-        first[..., 0] = 1
-        return torch.where(norm > 0, x / norm, first)
+        return uniform_direction(self._extended_shape(sample_shape), self.dtype, self.device)
 
     def log_prob(self, value: Tensor) -> Tensor:
         """Minus the log of the area, at every unit vector.

@@ -24,7 +24,7 @@ from horoball.distributions.radius_autograd import log_normalizer, radius_nodes
 from horoball.distributions.riemannian_normal import RiemannianNormal
 from horoball.distributions.wrapped_normal import WrappedNormal
 from horoball.manifolds.translation import side
-from horoball.numerics import log_sinhc, wide
+from horoball.numerics import log_sinhc, static, wide
 from horoball.quadrature import sphere_rule
 
 __all__: list[str] = []
@@ -62,7 +62,7 @@ def _kl_by_quadrature(q: Normal, p: Normal) -> Tensor:
                 "mean. Estimate it: z, log_q = q.rsample_and_log_prob((n,)); (log_q - p.log_prob(z)).mean(0)."
             )
     c = q.ball.c
-    d = q.loc.shape[-1]
+    d = static(q.loc.shape[-1])
     sigma = wide(q.scale)
     lam = (c * sigma * sigma if isinstance(q, RiemannianNormal) else torch.zeros_like(sigma)).squeeze(-1)
     t, w = radius_nodes(lam, d)
@@ -79,7 +79,7 @@ def _kl_by_quadrature(q: Normal, p: Normal) -> Tensor:
 
 def _log_density(law: Normal, distance: Tensor) -> Tensor:
     """Log density at distances (*batch, k) from the mean, in float64, up to the area of the sphere, which cancels."""
-    d, c = law.loc.shape[-1], law.ball.c
+    d, c = static(law.loc.shape[-1]), law.ball.c
     sigma = wide(law.scale)
     energy = (distance / sigma).square() / 2
     if isinstance(law, RiemannianNormal):

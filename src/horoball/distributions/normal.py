@@ -18,14 +18,19 @@ __all__ = ["BallNormal"]
 class BallNormal(Distribution):
     """A law of z = exp_μ(v) given by the law of the tangent vector v at its location μ.
 
-    Densities are with respect to the Riemannian measure of the ball. A density needs only the noise v that made the
-    sample, so `rsample_and_log_prob` loses nothing to the round trip through the point.
+    Densities are with respect to the Riemannian measure of the ball [eq:riemannian_measure]. A density needs only the
+    noise v that made the sample, so `rsample_and_log_prob` loses nothing to the round trip through the point.
 
     Args:
         loc: μ, shape (*batch, d), in the tangent chart.
         ball: The ball.
         batch_shape: Shape of the batch.
         validate_args: As in torch.distributions.
+
+    Example:
+        >>> from horoball import RiemannianNormal, WrappedNormal
+        >>> issubclass(RiemannianNormal, BallNormal) and issubclass(WrappedNormal, BallNormal)
+        True
     """
 
     support: Constraint = constraints.real_vector  # the tangent chart is all of ℝᵈ
@@ -34,7 +39,7 @@ class BallNormal(Distribution):
     _event_axes = 1
 
     def __init__(self, loc: Tensor, ball: PoincareBall, batch_shape: torch.Size, validate_args: bool | None) -> None:
-        self.loc = loc.expand(*batch_shape, loc.shape[-1])
+        self.loc = loc if loc.shape[:-1] == batch_shape else loc.expand(*batch_shape, loc.shape[-1])
         self.ball = ball
         super().__init__(batch_shape, loc.shape[-1:], validate_args=validate_args)
 
@@ -47,10 +52,18 @@ class BallNormal(Distribution):
         """Log density at exp_μ(v)."""
 
     def rsample(self, sample_shape: Any = torch.Size()) -> Tensor:  # noqa: B008
-        """Points of shape (*sample, *batch, d), differentiable in the location, the scale and c.
+        """Points exp_μ(v) [eq:main_reparameterisaition], differentiable in the location, the scale and c.
 
         Args:
             sample_shape: Shape in front of the batch.
+
+        Returns:
+            Points of shape (*sample, *batch, d), in the tangent chart.
+
+        Example:
+            >>> from horoball import WrappedNormal
+            >>> WrappedNormal(torch.zeros(4, 2), torch.ones(4, 1), PoincareBall()).rsample((3,)).shape
+            torch.Size([3, 4, 2])
         """
         v, _ = self._draw(self._extended_shape(sample_shape))
         return self.ball.exp(self.loc, v)
@@ -60,6 +73,15 @@ class BallNormal(Distribution):
 
         Args:
             sample_shape: Shape in front of the batch.
+
+        Returns:
+            Points of shape (*sample, *batch, d) and log densities of shape (*sample, *batch).
+
+        Example:
+            >>> from horoball import WrappedNormal
+            >>> z, log_q = WrappedNormal(torch.full((2,), 50.0), torch.ones(1), PoincareBall()).rsample_and_log_prob()
+            >>> bool(log_q.isfinite())  # far out, where the way back from z to v has few digits left
+            True
         """
         v, log_q = self._draw(self._extended_shape(sample_shape))
         return self.ball.exp(self.loc, v), log_q
@@ -69,6 +91,11 @@ class BallNormal(Distribution):
 
         Args:
             value: Points, shape (*sample, *batch, d), in the tangent chart.
+
+        Example:
+            >>> from horoball import WrappedNormal
+            >>> WrappedNormal(torch.zeros(2), torch.ones(1), PoincareBall()).log_prob(torch.zeros(2))  # −log 2π
+            tensor(-1.8379)
         """
         if self._validate_args:
             self._validate_sample(value)
@@ -76,12 +103,24 @@ class BallNormal(Distribution):
 
     @property
     def mean(self) -> Tensor:
-        """The Fréchet mean, which is the location: v and −v are equally likely."""
+        """The Fréchet mean, which is the location: v and −v are equally likely.
+
+        Example:
+            >>> from horoball import WrappedNormal
+            >>> WrappedNormal(torch.ones(2), torch.ones(1), PoincareBall()).mean
+            tensor([1., 1.])
+        """
         return self.loc
 
     @property
     def mode(self) -> Tensor:
-        """The point of highest density, the location."""
+        """The point of highest density, the location.
+
+        Example:
+            >>> from horoball import WrappedNormal
+            >>> WrappedNormal(torch.ones(2), torch.ones(1), PoincareBall()).mode
+            tensor([1., 1.])
+        """
         return self.loc
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Self:

@@ -4,7 +4,9 @@ float64 arguments are answered by quadrature (`radius_law`), float32 ones by the
 law. With λ = cσ² and t = r/σ,
 
     ∂ log Z_r/∂σ = (d + nλM)/σ        ∂ log Z_r/∂c = nσ²M/2
-    ∂r/∂σ = t + 2λY                   ∂r/∂c = σ³Y                 (implicit: F(r) is held fixed)
+    ∂r/∂σ = t + 2λY                   ∂r/∂c = σ³Y
+
+the latter two at fixed F(r), that is −(∂F/∂σ)/p(r) [eq:implicit_gradient] and, beyond the paper, −(∂F/∂c)/p(r).
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from torch.autograd.function import once_differentiable
 
 from horoball.distributions import radius_law
 from horoball.distributions.radius_law import Law
-from horoball.distributions.radius_table import EPSILON_MAX, lookup, lookup_law
+from horoball.distributions.radius_table import EPSILON_MAX, Place, locate, lookup, lookup_law
 from horoball.manifolds import Curvature
 from horoball.numerics import coth_excess, wide
 
@@ -135,7 +137,7 @@ class _Nodes(torch.autograd.Function):
 
 def _law(d: int, lam: Tensor, exact: bool) -> tuple[Tensor, Tensor]:
     if not exact:
-        return lookup_law(d, lam)
+        return lookup_law(d, locate(d, lam))
     law = radius_law.solve(d, lam)
     return law.J, law.M
 
@@ -148,20 +150,19 @@ class _Sample(NamedTuple):
 
 
 def _radius(d: int, lam: Tensor, epsilon: Tensor, exact: bool) -> _Sample:
-    lam_all, epsilon = torch.broadcast_tensors(lam, epsilon)
+    place = locate(d, lam)
     if exact:
         law = radius_law.solve(d, lam)
-        fields = [field.broadcast_to(epsilon.shape) for field in law[1:]]
-        t, Y = _chunked(lambda lam, eps, *f: _exact(Law(law.n, *f), lam, eps), lam_all, epsilon, *fields)
+        t, Y = _chunked(lambda eps, *f: _exact(Law(law.n, *f[:8]), Place(*f[8:]), eps), epsilon, *law[1:], *place)
         return _Sample(t, Y, law.J, law.M)
-    t, Y = _chunked(lambda lam, eps: lookup(d, lam, eps), lam_all, epsilon)
-    return _Sample(t, Y, *lookup_law(d, lam))
+    t, Y = _chunked(lambda eps, *f: lookup(d, Place(*f), eps), epsilon, *place)
+    return _Sample(t, Y, *lookup_law(d, place))
 
 
-def _exact(law: Law, lam: Tensor, epsilon: Tensor) -> tuple[Tensor, Tensor]:
+def _exact(law: Law, place: Place, epsilon: Tensor) -> tuple[Tensor, Tensor]:
     """The table's answer improved by a third-order step, which takes its error of 1e-6 below rounding."""
     d = int(law.n) + 1
-    guess = lookup(d, lam, epsilon.clamp(-EPSILON_MAX, EPSILON_MAX)).t
+    guess = lookup(d, place, epsilon.clamp(-EPSILON_MAX, EPSILON_MAX)).t
     log_lower, log_upper = torch.special.log_ndtr(epsilon), torch.special.log_ndtr(-epsilon)
     if not torch.compiler.is_compiling() and bool((epsilon.abs() > EPSILON_MAX).any()):
         # Quantiles that no generator reaches but a caller of icdf may: F falls as t^d on the left, as a normal's tail
@@ -173,12 +174,12 @@ def _exact(law: Law, lam: Tensor, epsilon: Tensor) -> tuple[Tensor, Tensor]:
     return radius_law.polish(law, guess, log_lower, log_upper)
 
 
-def _chunked(work: Any, *tensors: Tensor) -> tuple[Tensor, Tensor]:
-    """The work on all samples, a bounded number at a time."""
-    shape = tensors[0].shape
-    if torch.compiler.is_compiling() or tensors[0].numel() <= _CHUNK:
-        return work(*tensors)
-    parts = zip(*(tensor.reshape(-1).split(_CHUNK) for tensor in tensors), strict=True)
+def _chunked(work: Any, epsilon: Tensor, *fields: Tensor) -> tuple[Tensor, Tensor]:
+    """The work on all samples, a bounded number at a time; the fields have a shape that broadcasts to ε's."""
+    shape = torch.broadcast_shapes(epsilon.shape, fields[0].shape)
+    if torch.compiler.is_compiling() or shape.numel() <= _CHUNK:
+        return work(epsilon, *fields)
+    parts = zip(*(x.broadcast_to(shape).reshape(-1).split(_CHUNK) for x in (epsilon, *fields)), strict=True)
     t, Y = zip(*(work(*part) for part in parts), strict=True)
     return torch.cat(t).reshape(shape), torch.cat(Y).reshape(shape)
 
@@ -194,7 +195,7 @@ def log_normalizer(scale: Tensor, c: Curvature, d: int) -> Tensor:
 
 
 def draw(scale: Tensor, c: Curvature, epsilon: Tensor, d: int) -> tuple[Tensor, Tensor]:
-    """The radius r at the probability Φ(ε), with implicit gradients, and −r²/2σ² − log Z_r.
+    """The radius r at the probability Φ(ε), with implicit gradients [eq:implicit_gradient], and −r²/2σ² − log Z_r.
 
     Example:
         >>> draw(torch.tensor(1.0), 0.0, torch.tensor(0.0), 2)  # the median r = √(2 log 2), and −log 2
@@ -216,7 +217,7 @@ def quantile(scale: Tensor, c: Curvature, epsilon: Tensor, d: int) -> Tensor:
 
 
 def lower_tail(r: Tensor, scale: Tensor, c: Curvature, d: int) -> Tensor:
-    """F(r) [eq:cdf].
+    """F(r) [eq:cdf], by quadrature: the printed sum lacks a factor and a sign [errata:5], and cancels [errata:15].
 
     Example:
         >>> lower_tail(torch.tensor(1.1774), torch.tensor(1.0), 0.0, 2)

@@ -6,7 +6,8 @@ With t = r/σ, n = d − 1, λ = cσ² and s = √λ, the density of t is propor
 
 All is smooth in λ (not in s), so c = 0 is an ordinary point: there t has the chi law. Integrals are taken about the
 mode m, s·m tanh(s·m) = nλ, with G(δ) = g(m + δ) − g(m) in a form that does not cancel, by one Gauss–Legendre rule on
-the window G ≥ −32.
+the window G ≥ −32. The paper's sums over the exponentials of sinh [eq:developedpr] are exact but cancel, and lose all
+digits where d is large or √cσ small [errata:15]; none is used here.
 """
 
 from __future__ import annotations
@@ -30,7 +31,12 @@ _TINY = 1e-60  # floor of λ: its square root still divides, and no value differ
 
 
 class Law(NamedTuple):
-    """The law of t for each λ; all fields have λ's shape."""
+    """The law of t for each λ; all fields have λ's shape.
+
+    Example:
+        >>> solve(2, torch.zeros((), dtype=torch.float64)).m  # the mode of t exp(−t²/2)
+        tensor(1., dtype=torch.float64)
+    """
 
     n: float
     lam: Tensor
@@ -44,7 +50,13 @@ class Law(NamedTuple):
 
 
 class Tail(NamedTuple):
-    """What the law is like beyond t, on the side where its score has one sign."""
+    """What the law is like beyond t, on the side where its score has one sign.
+
+    Example:
+        >>> law = solve(2, torch.zeros((), dtype=torch.float64))
+        >>> tail(law, torch.tensor(1e-3, dtype=torch.float64)).left
+        tensor(True)
+    """
 
     left: Tensor  # whether the integrals below run over (0, t) or (t, ∞)
     rho: Tensor  # F/p on the left, −(1 − F)/p on the right
@@ -75,7 +87,7 @@ def _mode(alpha: Tensor) -> Tensor:
 
 
 def solve(d: int, lam: Tensor) -> Law:
-    """Mode, normaliser and its derivative for every λ ≥ 0 [eq:Zr].
+    """Mode, normaliser and its derivative for every λ ≥ 0 [eq:Zr2].
 
     Example:
         >>> law = solve(2, torch.zeros((), dtype=torch.float64))  # the Rayleigh law, Z = 1
@@ -88,7 +100,7 @@ def solve(d: int, lam: Tensor) -> Law:
 
 
 def moments(d: int, lam: Tensor) -> tuple[Tensor, Tensor]:
-    """Mean and variance of t.
+    """Mean and variance of t [eq:mean_radius].
 
     Example:
         >>> mean, variance = moments(2, torch.zeros((), dtype=torch.float64))
@@ -162,8 +174,8 @@ def log_density(law: Law, t: Tensor) -> Tensor:
 def tail(law: Law, t: Tensor) -> Tail:
     """One-sided integrals from t, by a rule on the stretch over which the density falls by exp(−34).
 
-    Y = (n/2) ∫₀ᵗ (M − x²K) exp(g(x) − g(t)) dx = −(n/2) ∫ₜ^∞ (same). The side is the one on which the integrand has
-    one sign: nothing cancels, and no density is divided by.
+    Y = (n/2) ∫₀ᵗ (M − x²K) exp(g(x) − g(t)) dx = −(n/2) ∫ₜ^∞ (same) [eq:implicit_gradient]. The side is the one on
+    which the integrand has one sign: nothing cancels, and no density is divided by.
 
     Example:
         >>> law = solve(2, torch.zeros((), dtype=torch.float64))

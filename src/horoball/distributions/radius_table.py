@@ -18,10 +18,10 @@ import torch
 from torch import Tensor
 
 from horoball.distributions.radius_law import Law, log_density, polish, solve
-from horoball.numerics import polynomial_columns, wide
+from horoball.numerics import may_hold, polynomial_columns, static, wide
 from horoball.quadrature import gauss_legendre
 
-__all__ = ["EPSILON_MAX", "Entry", "RadiusTable", "lookup", "lookup_law", "radius_table"]
+__all__ = ["EPSILON_MAX", "Entry", "Place", "RadiusTable", "locate", "lookup", "lookup_law", "radius_table"]
 
 EPSILON_MAX = 8.6
 _ORDER = 8  # coefficients per axis and cell
@@ -30,7 +30,13 @@ _CELLS = 40  # along ε
 
 
 class RadiusTable(NamedTuple):
-    """Polynomial coefficients, lowest power first, in cell coordinates of [−1, 1]."""
+    """Polynomial coefficients, lowest power first, in cell coordinates of [−1, 1].
+
+    Example:
+        >>> table = radius_table(2, torch.device("cpu"))
+        >>> len(table.law) == table.cells
+        True
+    """
 
     shift: float  # α₀
     scale: float  # cells per unit of X
@@ -40,7 +46,12 @@ class RadiusTable(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """The scaled radius t = r/σ and Y = ∂t/∂λ at fixed ε."""
+    """The scaled radius t = r/σ and Y = ∂t/∂λ at fixed ε.
+
+    Example:
+        >>> lookup(2, locate(2, torch.zeros(1)), torch.zeros(1)).t.shape
+        torch.Size([1])
+    """
 
     t: Tensor
     Y: Tensor
@@ -49,64 +60,82 @@ class Entry(NamedTuple):
 # ---------------------------------------------------------------------------------------------------------- lookup
 
 
-def _place(table: RadiusTable, alpha: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """X, the cell it lies in and the place within it; X beyond the table is put at its end."""
+class Place(NamedTuple):
+    """Where each λ lies in the table; λ beyond it is put at its end."""
+
+    alpha: Tensor
+    X: Tensor
+    cell: Tensor
+    x: Tensor  # the place within the cell
+
+
+def locate(d: int, lam: Tensor) -> Place:
+    """The place of each λ in the table of dimension d.
+
+    Example:
+        >>> locate(2, torch.zeros(1)).cell
+        tensor([0])
+    """
+    table = radius_table(d, lam.device)
+    alpha = (d - 1) * wide(lam)
     X = torch.sqrt(table.shift + alpha)
-    at = ((X - math.sqrt(table.shift)) * table.scale).clamp_max(float(table.cells))
-    cell = at.floor().clamp_max(table.cells - 1)
-    return X, cell.long(), 2 * (at - cell) - 1
+    at = ((X - math.sqrt(table.shift)) * table.scale).clamp_max_(float(table.cells))
+    cell = at.floor().clamp_max_(table.cells - 1)
+    return Place(alpha, X, cell.long(), (at - cell).mul_(2).sub_(1))
 
 
 def _outside(table: RadiusTable, alpha: Tensor) -> Tensor:
     return alpha > (math.sqrt(table.shift) + table.cells / table.scale) ** 2 - table.shift
 
 
-def lookup_law(d: int, lam: Tensor) -> tuple[Tensor, Tensor]:
+def lookup_law(d: int, place: Place) -> tuple[Tensor, Tensor]:
     """J(λ) and M(λ) of `radius_law.solve`, to 1e-10.
 
     Example:
-        >>> J, _ = lookup_law(2, torch.zeros(1))
+        >>> J, _ = lookup_law(2, locate(2, torch.zeros(1)))
         >>> torch.allclose(J, torch.zeros(1).double(), atol=1e-9)
         True
     """
-    table = radius_table(d, lam.device)
-    lam = wide(lam)
+    alpha = place.alpha
+    table = radius_table(d, alpha.device)
     n = d - 1
-    alpha = n * lam
-    _, cell, x = _place(table, alpha)
-    J, M = polynomial_columns(table.law[cell].unflatten(-1, (_ORDER, 2)), x.unsqueeze(-1)).unbind(-1)
+    J, M = polynomial_columns(table.law[place.cell].unflatten(-1, (_ORDER, 2)), place.x.unsqueeze(-1)).unbind(-1)
+    J = J + _growth(n, alpha)
     outside = _outside(table, alpha)
+    if not may_hold(outside):
+        return J, M
     far = torch.where(outside, alpha, 1.0)
-    J = torch.where(outside, n / 2 * (far - torch.log(4 * far / n)) + math.log(2 * math.pi) / 2, J + _growth(n, alpha))
+    J = torch.where(outside, n / 2 * (far - torch.log(4 * far / n)) + math.log(2 * math.pi) / 2, J)
     return J, torch.where(outside, n - n / far, M)
 
 
-def lookup(d: int, lam: Tensor, epsilon: Tensor) -> Entry:
-    """The radius at the quantile Φ(ε), for λ broadcast against ε, |ε| ≤ 8.6.
+def lookup(d: int, place: Place, epsilon: Tensor) -> Entry:
+    """The radius at the quantile Φ(ε), for places broadcast against ε, |ε| ≤ 8.6.
 
     Example:
-        >>> t, _ = lookup(2, torch.zeros(1), torch.zeros(1))  # the median of Rayleigh's law
+        >>> t, _ = lookup(2, locate(2, torch.zeros(1)), torch.zeros(1))  # the median of Rayleigh's law
         >>> torch.allclose(t, torch.full((1,), 2 * math.log(2)).double().sqrt(), atol=1e-7)
         True
     """
-    table = radius_table(d, lam.device)
+    alpha, X, cell, x = place
+    table = radius_table(d, alpha.device)
     n = d - 1
-    alpha = n * wide(lam)
-    epsilon = wide(epsilon)
-    X, cell, x = _place(table, alpha)
-    at = (epsilon + EPSILON_MAX) * (_CELLS / (2 * EPSILON_MAX))
-    cell_e = at.floor().clamp(0, _CELLS - 1)
-    e = 2 * (at - cell_e) - 1
+    at = (wide(epsilon) + EPSILON_MAX) * (_CELLS / (2 * EPSILON_MAX))
+    cell_e = at.floor().clamp_(0, _CELLS - 1)
+    e = (at - cell_e).mul_(2).sub_(1)
     rows = table.radius[cell * _CELLS + cell_e.long()].unflatten(-1, (_ORDER, _ORDER))
-    in_x = polynomial_columns(rows, e.unsqueeze(-1))
-    value, slope = in_x[..., -1], torch.zeros_like(e)
-    for k in reversed(range(_ORDER - 1)):
+    *lower, value = polynomial_columns(rows, e.unsqueeze(-1)).unbind(-1)
+    slope = torch.zeros_like(e)
+    for coefficient in reversed(lower):
         slope = torch.addcmul(value, slope, x)
-        value = torch.addcmul(in_x[..., k], value, x)
-    t = torch.exp(value) * torch.sqrt(n * (1 + alpha))
-    Y = t * (2 * slope * table.scale / X + 1 / (1 + alpha)) * (n / 2)
-    root = torch.sqrt(n * alpha)
+        value = torch.addcmul(coefficient, value, x)
+    whole = 1 + alpha
+    t = torch.exp(value) * torch.sqrt(n * whole)
+    Y = t * torch.addcdiv(1 / whole, slope, X, value=2 * table.scale) * (n / 2)
     outside = _outside(table, alpha)
+    if not may_hold(outside):
+        return Entry(t, Y)
+    root = torch.sqrt(n * alpha)
     return Entry(
         torch.where(outside, root + epsilon, t),
         torch.where(outside, n * n / 2 / torch.where(outside, root, 1.0), Y),
@@ -116,8 +145,6 @@ def lookup(d: int, lam: Tensor, epsilon: Tensor) -> Entry:
 # ----------------------------------------------------------------------------------------------------------- build
 
 
-# Marked constant, the table becomes a constant of a compiled graph; Dynamo would trace through the cache itself.
-@torch.compiler.assume_constant_result
 def radius_table(d: int, device: torch.device) -> RadiusTable:
     """The table for dimension d, made on first use in about half a second and kept.
 
@@ -125,6 +152,12 @@ def radius_table(d: int, device: torch.device) -> RadiusTable:
         >>> radius_table(2, torch.device("cpu")).radius.shape[-1]
         64
     """
+    return _held(static(d), device)
+
+
+# Marked constant, the table becomes a constant of a compiled graph; Dynamo would trace through the cache itself.
+@torch.compiler.assume_constant_result
+def _held(d: int, device: torch.device) -> RadiusTable:
     return _cached(d, device)
 
 

@@ -7,7 +7,7 @@ from torch import Tensor
 from torch.distributions import constraints
 
 from horoball.distributions.hyperbolic_radius import HyperbolicRadius
-from horoball.distributions.hypersphere import HypersphericalUniform, log_area
+from horoball.distributions.hypersphere import log_area, uniform_direction
 from horoball.distributions.normal import BallNormal
 from horoball.distributions.radius_autograd import draw, log_normalizer, radius_nodes
 from horoball.manifolds import PoincareBall
@@ -42,8 +42,8 @@ class RiemannianNormal(BallNormal):
     """
 
     arg_constraints = {  # noqa: RUF012
-        "loc": constraints.real_vector,
-        "scale": constraints.independent(constraints.positive, 1),
+        "loc": constraints.real,
+        "scale": constraints.positive,
     }
     _parameters = ("scale",)
 
@@ -57,7 +57,7 @@ class RiemannianNormal(BallNormal):
                 "WrappedNormal takes one scale per axis."
             )
         batch_shape = torch.broadcast_shapes(loc.shape[:-1], scale.shape[:-1])
-        self.scale = scale.expand(*batch_shape, 1)
+        self.scale = scale if scale.shape[:-1] == batch_shape else scale.expand(*batch_shape, 1)
         self.c = ball.c
         super().__init__(loc, ball, batch_shape, validate_args)
 
@@ -73,7 +73,7 @@ class RiemannianNormal(BallNormal):
 
     @property
     def log_normalizer(self) -> Tensor:
-        """log Z = log Z_r + log area(S^(d−1)), shape (*batch) [eq:Zr2].
+        """log Z = log Z_r + log area(S^(d−1)), shape (*batch) [eq:volume].
 
         Example:
             >>> RiemannianNormal(torch.zeros(2), torch.ones(1), PoincareBall(0.0)).log_normalizer  # log 2π
@@ -87,9 +87,8 @@ class RiemannianNormal(BallNormal):
         sigma = self.scale.squeeze(-1)
         epsilon = torch.randn(shape[:-1], dtype=wide_dtype(sigma), device=sigma.device)
         r, log_radial = draw(sigma, self.c, epsilon, d)
-        kind, device = self.loc.dtype, self.loc.device
-        direction = HypersphericalUniform(d, shape[:-1], dtype=kind, device=device, validate_args=False).sample()
-        return r.unsqueeze(-1).to(kind) * direction, log_radial - log_area(d)
+        direction = uniform_direction(shape, self.loc.dtype, self.loc.device)
+        return r.unsqueeze(-1) * direction, log_radial - log_area(d)
 
     def _log_density(self, v: Tensor) -> Tensor:
         # Summed in float64: both terms grow as (d − 1)²cσ² and float32 would round each.

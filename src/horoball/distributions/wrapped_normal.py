@@ -41,8 +41,8 @@ class WrappedNormal(BallNormal):
     """
 
     arg_constraints = {  # noqa: RUF012
-        "loc": constraints.real_vector,
-        "scale": constraints.independent(constraints.positive, 1),
+        "loc": constraints.real,
+        "scale": constraints.positive,
         "scale_tril": constraints.lower_cholesky,
     }
     _parameters = ("scale", "scale_tril")
@@ -77,8 +77,8 @@ class WrappedNormal(BallNormal):
         given = given.expand(*batch_shape, *given.shape[-axes:])
         self.scale, self.scale_tril = (given, None) if scale is not None else (None, given)
         # torch validates every constrained attribute; only one of the two exists.
-        kept = "scale" if scale is not None else "scale_tril"
-        self.arg_constraints = {key: type(self).arg_constraints[key] for key in ("loc", kept)}
+        name = "scale" if scale is not None else "scale_tril"
+        self.arg_constraints = {"loc": constraints.real, name: type(self).arg_constraints[name]}
         super().__init__(loc, ball, batch_shape, validate_args)
 
     @property
@@ -107,7 +107,7 @@ class WrappedNormal(BallNormal):
         return self._log_normal(epsilon) - self.ball.log_volume(v)
 
     def _log_normal(self, epsilon: Tensor) -> Tensor:
-        """log N(v | 0, Σ) from v = Σ^½ ε."""
+        """log N(v | 0, Σ) from v = Σ^½ ε, with the plain normal's constant [errata:4]."""
         return -epsilon.square().sum(-1) / 2 - (self._log_det() + self.loc.shape[-1] / 2 * math.log(2 * math.pi))
 
     def _log_det(self) -> Tensor:

@@ -1,6 +1,7 @@
 """The paper's formulas in ball coordinates, arranged so that nothing cancels.
 
-Points are ball coordinates of shape `(*batch, d)` with c|x|² < 1; the curvature is −c and c = 0 is the plane.
+Points are ball coordinates of shape `(*batch, d)` with c|x|² < 1; the curvature is −c [errata:1] and c = 0 is the
+plane, at twice its usual scale [errata:2].
 Tangent vectors are in ball coordinates too, as in the paper: a vector v at x has Riemannian length λ_x|v|, not |v|.
 The curvature is a float or a tensor that broadcasts against the points: one curvature per point is `(*batch, 1)`.
 
@@ -27,7 +28,7 @@ __all__ = ["conformal_factor", "dist", "exp", "exp0", "gyroplane", "gyroplane_di
 def conformal_factor(x: Tensor, *, c: float | Tensor) -> Tensor:
     """The factor from Euclidean to Riemannian lengths at a point.
 
-    λ_x = 2/(1 − c|x|²)  `[eq:conformal_factor]`
+    λ_x = 2/(1 − c|x|²)  [eq:conformal_factor]
 
     Args:
         x: point, c|x|² < 1, `(*batch, d)`.
@@ -43,7 +44,7 @@ def conformal_factor(x: Tensor, *, c: float | Tensor) -> Tensor:
 def mobius_add(x: Tensor, y: Tensor, *, c: float | Tensor) -> Tensor:
     """The Möbius sum: y moved by the translation that takes the origin to x.
 
-    x⊕y = ((1 + 2c⟨x, y⟩ + c|y|²)x + (1 − c|x|²)y)/(1 + 2c⟨x, y⟩ + c²|x|²|y|²)  `[eq:mobius_add]`,
+    x⊕y = ((1 + 2c⟨x, y⟩ + c|y|²)x + (1 − c|x|²)y)/(1 + 2c⟨x, y⟩ + c²|x|²|y|²)  [eq:mobius_add],
     which is (c|x+y|²x + g_x(x+y))/(c|x+y|² + g_x g_y).
 
     Args:
@@ -62,8 +63,9 @@ def mobius_add(x: Tensor, y: Tensor, *, c: float | Tensor) -> Tensor:
 def dist(x: Tensor, y: Tensor, *, c: float | Tensor) -> Tensor:
     """The distance between two points.
 
-    d(x, y) = acosh(1 + 2c|x−y|²/(g_x g_y))/√c  `[eq:dist]`,
-    which is 2·asinh(√c n)/√c with n = |x−y|/√(g_x g_y), and 2|x−y| at c = 0. The gradient at x = y is 0.
+    d(x, y) = acosh(1 + 2c|x−y|²/(g_x g_y))/√c  [eq:dist],
+    which is 2·asinh(√c n)/√c with n = |x−y|/√(g_x g_y), and 2|x−y| at c = 0 [errata:2]. The gradient at x = y
+    is 0.
 
     Args:
         x: point, c|x|² < 1, `(*batch, d)`.
@@ -83,7 +85,7 @@ def dist(x: Tensor, y: Tensor, *, c: float | Tensor) -> Tensor:
 def exp0(v: Tensor, *, c: float | Tensor) -> Tensor:
     """The exponential map at the origin, where λ₀ = 2.
 
-    exp₀(v) = tanh(√c|v|)·v/(√c|v|)  `[eq:exp]` at x = 0
+    exp₀(v) = tanh(√c|v|)·v/(√c|v|)  [eq:exp] at x = 0
 
     Args:
         v: tangent vector at the origin, of Riemannian length 2|v|, `(*batch, d)`.
@@ -100,7 +102,7 @@ def exp0(v: Tensor, *, c: float | Tensor) -> Tensor:
 def log0(y: Tensor, *, c: float | Tensor) -> Tensor:
     """The logarithm map at the origin, inverse of `exp0`.
 
-    log₀(y) = atanh(√c|y|)·y/(√c|y|)  `[eq:log]` at x = 0
+    log₀(y) = atanh(√c|y|)·y/(√c|y|)  [eq:log] at x = 0
 
     Args:
         y: point, c|y|² < 1, `(*batch, d)`.
@@ -117,7 +119,7 @@ def log0(y: Tensor, *, c: float | Tensor) -> Tensor:
 def exp(x: Tensor, v: Tensor, *, c: float | Tensor) -> Tensor:
     """The exponential map: where the geodesic that leaves x with velocity v is after unit time.
 
-    exp_x(v) = x ⊕ tanh(√c λ_x|v|/2)·v/(√c|v|)  `[eq:exp]`, which is x + v at c = 0.
+    exp_x(v) = x ⊕ tanh(√c λ_x|v|/2)·v/(√c|v|)  [eq:exp], which is x + v at c = 0.
 
     Args:
         x: point, c|x|² < 1, `(*batch, d)`.
@@ -141,7 +143,7 @@ def exp(x: Tensor, v: Tensor, *, c: float | Tensor) -> Tensor:
 def log(x: Tensor, y: Tensor, *, c: float | Tensor) -> Tensor:
     """The logarithm map, inverse of `exp`: the velocity at x that reaches y in unit time.
 
-    log_x(y) = 2/(√c λ_x)·atanh(√c|w|)·w/|w|, w = −x⊕y  `[eq:log]`, which is y − x at c = 0.
+    log_x(y) = 2/(√c λ_x)·atanh(√c|w|)·w/|w|, w = −x⊕y  [eq:log], which is y − x at c = 0.
 
     Args:
         x: point, c|x|² < 1, `(*batch, d)`.
@@ -165,8 +167,9 @@ def log(x: Tensor, y: Tensor, *, c: float | Tensor) -> Tensor:
 def gyroplane_dist(z: Tensor, *, point: Tensor, normal: Tensor, c: float | Tensor) -> Tensor:
     """The signed distance to a hyperplane, positive on the side of its normal.
 
-    d(z, H) = asinh(2√c⟨−p⊕z, a⟩/((1 − c|−p⊕z|²)|a|))/√c  `[eq:gyroplane_dist]`,
-    where H is made of the geodesics through p orthogonal to a.
+    d(z, H) = asinh(2√c⟨−p⊕z, a⟩/((1 − c|−p⊕z|²)|a|))/√c  [eq:gyroplane_dist],
+    where H is made of the geodesics through p orthogonal to a. The two vectors are named in the call: nothing else
+    would notice if they were swapped [errata:14].
 
     Args:
         z: point, c|z|² < 1, `(*batch, d)`.
@@ -194,7 +197,8 @@ def gyroplane_dist(z: Tensor, *, point: Tensor, normal: Tensor, c: float | Tenso
 def gyroplane(z: Tensor, *, point: Tensor, normal: Tensor, c: float | Tensor) -> Tensor:
     """The paper's hyperbolic affine map, linear in the signed distance to a hyperplane.
 
-    f_{a,p}(z) = sign(⟨a, log_p(z)⟩_p)·‖a‖_p·d(z, H), ‖a‖_p = λ_p|a|  `[eq:gyroplane]`, which is 4⟨a, z−p⟩ at c = 0.
+    f_{a,p}(z) = sign(⟨a, log_p(z)⟩_p)·‖a‖_p·d(z, H), ‖a‖_p = λ_p|a|  [eq:gyroplane],
+    which is 4⟨a, z−p⟩ at c = 0 [errata:2].
 
     Args:
         z: point, c|z|² < 1, `(*batch, d)`.

@@ -16,7 +16,7 @@ __all__ = ["PoincareBall"]
 
 
 class PoincareBall(nn.Module):
-    r"""The Poincaré ball B_c^d of curvature −c, for every dimension d.
+    r"""The Poincaré ball B_c^d of curvature −c [errata:1], for every dimension d.
 
     A point z is carried as its tangent vector at the origin in metric units, |z| = d(0, z), so nothing has to be
     clamped and float32 suffices; ball coordinates x = tanh(√c|z|/2)/√c · z/|z| are a view of it. With c = 0 every
@@ -143,7 +143,7 @@ class PoincareBall(nn.Module):
         return self.exp(z, fraction * self.log(z, y))
 
     def log_volume(self, v: Tensor) -> Tensor:
-        """Log of the volume element of the exponential map at distance |v| [eq:volume].
+        """Log of the volume element of the exponential map at distance |v| [eq:volume_element].
 
         (d − 1) log(sinh(√c|v|)/(√c|v|)); 0 at v = 0 and for c = 0.
 
@@ -157,7 +157,7 @@ class PoincareBall(nn.Module):
         return v.new_zeros(v.shape[:-1]) if self.is_euclidean else log_volume(v, self.c)
 
     def to_ball(self, z: Tensor) -> Tensor:
-        """Ball coordinates x = tanh(√c|z|/2)/√c · z/|z|; z/2 for c = 0.
+        """Ball coordinates x = tanh(√c|z|/2)/√c · z/|z| [eq:ball_radius]; z/2 for c = 0 [errata:2].
 
         In float32 coordinates reach the rim at √c|z| ≈ 17, in float64 at 37: show points with them, do not compute.
 
@@ -171,7 +171,7 @@ class PoincareBall(nn.Module):
         return z * (tanhc(self._squared(z) / 4) / 2).to(z.dtype)
 
     def from_ball(self, x: Tensor) -> Tensor:
-        """The point with ball coordinates x.
+        """The point with ball coordinates x, at distance 2 atanh(√c|x|)/√c from the origin [eq:ball_radius].
 
         Args:
             x: Ball coordinates, √c|x| < 1, shape (*batch, d).
@@ -242,7 +242,7 @@ class PoincareBall(nn.Module):
         return c.item() if isinstance(c, Tensor) else c
 
     def _squared(self, z: Tensor) -> Tensor:
-        """U = c|z|² with the axis kept, in float64: a radius far out needs its last digits."""
+        """u = c|z|² with the axis kept, in float64: a radius far out needs its last digits."""
         c = self.c
         square = wide(z).square().sum(-1, keepdim=True)
         return (wide(c) if isinstance(c, Tensor) else c) * square

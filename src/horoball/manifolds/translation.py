@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from horoball.manifolds.exponential import moderate_exp
 from horoball.manifolds.triangle import (
     Curvature,
     Triangle,
@@ -148,13 +149,18 @@ def _prepare(mu: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def translate(mu: Tensor, v: Tensor, c: Curvature) -> Tensor:
-    """Z = exp_μ(v): the vector v, given at the origin, carried to μ and followed [eq:exp].
+    """z = exp_μ(v): the vector v, given at the origin, carried to μ and followed [eq:exp].
+
+    The gradient in μ is taken at fixed v [eq:gradient_loc], in metric units: the paper's u = v/λ_μ does depend on μ
+    [errata:12].
 
     Example:
         >>> translate(torch.tensor([1.0, 0.0]), torch.tensor([2.0, 0.0]), 1.0)
         tensor([3., 0.])
     """
-    return _Translate.apply(*_prepare(mu, v), c)
+    mu, v = _prepare(mu, v)
+    z = moderate_exp(mu, v, c)
+    return _Translate.apply(mu, v, c) if z is None else z
 
 
 def translated_radius(mu: Tensor, v: Tensor, c: Curvature) -> Tensor:

@@ -45,7 +45,12 @@ _E_MAX = 300.0  # exponents are capped here: a product of two such factors is st
 
 
 class Triangle(NamedTuple):
-    """Sides, angle and opening vector of the triangle; all but `e` have shape (*batch, 1) in float64."""
+    """Sides, angle and opening vector of the triangle; all but `e` have shape (*batch, 1) in float64.
+
+    Example:
+        >>> solve(torch.tensor([3.0, 0.0]), torch.tensor([0.0, 4.0]), 0.0).Rz  # in the plane: 3, 4, 5
+        tensor([5.], dtype=torch.float64)
+    """
 
     R1: Tensor  # |μ|
     R2: Tensor  # |v|
@@ -70,12 +75,22 @@ def _norm(x: Tensor) -> Tensor:
 
 
 def dot(x: Tensor, y: Tensor) -> Tensor:
-    """⟨x, y⟩ with the axis kept, summed in float64."""
+    """⟨x, y⟩ with the axis kept, summed in float64.
+
+    Example:
+        >>> dot(torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0]))
+        tensor([11.], dtype=torch.float64)
+    """
     return (x * y).sum(-1, keepdim=True, dtype=wide_dtype(x))
 
 
 def unit(x: Tensor, norm: Tensor) -> Tensor:
-    """x/|x|, and 0 at 0."""
+    """x/|x|, and 0 at 0.
+
+    Example:
+        >>> unit(torch.tensor([3.0, 4.0]), torch.tensor([5.0]))
+        tensor([0.6000, 0.8000])
+    """
     return x / torch.where(norm > 0, norm, 1.0).to(x.dtype)
 
 
@@ -127,7 +142,12 @@ def third_side(R1: Tensor, R2: Tensor, gap: Tensor, P: Tensor, c: Curvature) -> 
 
 
 class Scaled(NamedTuple):
-    """Hyperbolic functions of the sides relative to those of a_z: each is bounded for points in general position."""
+    """Hyperbolic functions of the sides relative to those of a_z: each is bounded for points in general position.
+
+    Example:
+        >>> scaled(solve(torch.tensor([1.0, 0.0]), torch.tensor([2.0, 0.0]), 1.0), 1.0).az
+        tensor([3.], dtype=torch.float64)
+    """
 
     a: Tensor
     b: Tensor
@@ -142,7 +162,13 @@ class Scaled(NamedTuple):
 
 
 def scaled(tri: Triangle, c: Curvature) -> Scaled:
-    """The hyperbolic functions of a solved triangle."""
+    """The hyperbolic functions of a solved triangle.
+
+    Example:
+        >>> f = scaled(solve(torch.tensor([1.0, 0.0]), torch.tensor([2.0, 0.0]), 1.0), 1.0)
+        >>> 1 * f.A + 2 * f.B  # z = A μ + B v, here on one ray
+        tensor([3.], dtype=torch.float64)
+    """
     s = _root(c)
     a, b, az = s * tri.R1, s * tri.R2, s * tri.Rz
     sa, sb, sz = scaled_sinhc(a), scaled_sinhc(b), scaled_sinhc(az)
@@ -156,7 +182,13 @@ def scaled(tri: Triangle, c: Curvature) -> Scaled:
 
 
 def third_vertex(mu: Tensor, v: Tensor, tri: Triangle, c: Curvature) -> Tensor:
-    """z of the triangle of μ and v."""
+    """z of the triangle of μ and v [eq:exp].
+
+    Example:
+        >>> mu, v = torch.tensor([1.0, 0.0]), torch.tensor([2.0, 0.0])
+        >>> third_vertex(mu, v, solve(mu, v, 1.0), 1.0)
+        tensor([3., 0.])
+    """
     f = scaled(tri, c)
     # Near pairs far out (v ≈ −μ): A μ + B v cancels; B|v| e + [sinh(a−b) + 2P sinh b (cosh a − 1)] μ̂ does not.
     shorter = torch.minimum(f.a, f.b)
@@ -172,7 +204,12 @@ def third_vertex(mu: Tensor, v: Tensor, tri: Triangle, c: Curvature) -> Tensor:
 
 
 def narrow(x: Tensor, like: Tensor) -> Tensor:
-    """A factor of a vector in the vector's dtype, held at its largest number: 0·∞ would be no number."""
+    """A factor of a vector in the vector's dtype, held at its largest number: 0·∞ would be no number.
+
+    Example:
+        >>> narrow(torch.tensor(1e300, dtype=torch.float64), torch.zeros(2))
+        tensor(3.4028e+38)
+    """
     if like.dtype == torch.float64:
         return x
     most = torch.finfo(like.dtype).max
@@ -180,7 +217,12 @@ def narrow(x: Tensor, like: Tensor) -> Tensor:
 
 
 def inverse(R: Tensor) -> Tensor:
-    """1/R, and 0 at 0."""
+    """1/R, and 0 at 0.
+
+    Example:
+        >>> inverse(torch.tensor([0.0, 4.0]))
+        tensor([0.0000, 0.2500])
+    """
     return torch.where(R > 0, 1 / R, 0.0)
 
 
@@ -188,6 +230,11 @@ def angles(tri: Triangle, f: Scaled) -> tuple[Tensor, Tensor, Tensor, Tensor, Te
     """λ₁ = sinh a/sinh a_z, λ₂ = sinh b/sinh a_z, ∂R_z/∂|μ|, ∂R_z/∂|v| and sinhc(a)·sinhc(b)/sinhc(a_z).
 
     ẑ = (∂R_z/∂|μ|) μ̂ + λ₂ (v̂ − cos φ μ̂). Where z = 0 the limit along the radius is taken.
+
+    Example:
+        >>> tri = solve(torch.tensor([3.0, 0.0]), torch.tensor([0.0, 4.0]), 0.0)
+        >>> angles(tri, scaled(tri, 0.0))[2:4]  # in the plane: the cosines of the triangle 3, 4, 5
+        (tensor([0.6000], dtype=torch.float64), tensor([0.8000], dtype=torch.float64))
     """
     per_Rz = inverse(tri.Rz)
     lam1 = tri.R1 * per_Rz * f.sa / f.sz * torch.exp((f.a - f.az).clamp_max(_E_MAX))
@@ -207,7 +254,15 @@ def angles(tri: Triangle, f: Scaled) -> tuple[Tensor, Tensor, Tensor, Tensor, Te
 
 
 def bend(tri: Triangle, f: Scaled, lam2: Tensor, cos2: Tensor, k: Tensor) -> Tensor:
-    """How fast A changes with the direction of μ: (R_z/|μ|)(1 − λ₂ cos ψ), and the same without 1/|μ| for short μ."""
+    """How fast A changes with the direction of μ: (R_z/|μ|)(1 − λ₂ cos ψ), and the same without 1/|μ| for short μ.
+
+    Example:
+        >>> tri = solve(torch.tensor([3.0, 0.0]), torch.tensor([0.0, 4.0]), 0.0)
+        >>> f = scaled(tri, 0.0)
+        >>> _, lam2, _, cos2, _ = angles(tri, f)
+        >>> bend(tri, f, lam2, cos2, 2 * tri.P - 1)  # (5/3)(1 − 4²/5²)
+        tensor([0.6000], dtype=torch.float64)
+    """
     short = tri.R1 < tri.R2 / 4
     direct = tri.Rz * inverse(torch.where(short, 0.0, tri.R1)) * (1 - lam2 * cos2)
     az = torch.where(short, f.az, 1.0)
@@ -227,6 +282,14 @@ def rates_in_c(tri: Triangle, f: Scaled, cos1: Tensor, cos2: Tensor, Cz: Tensor,
     """∂R_z/∂c and ∂θ/∂c per sin φ, where θ is the angle from μ to z at the origin.
 
     A change of c rescales all sides; the difference quotient by c cancels for short sides, whose series does not.
+
+    Example:
+        >>> c = torch.zeros((), dtype=torch.float64)
+        >>> tri = solve(torch.tensor([3.0, 0.0]), torch.tensor([0.0, 4.0]), c)
+        >>> f = scaled(tri, c)
+        >>> _, _, cos1, cos2, _ = angles(tri, f)
+        >>> rates_in_c(tri, f, cos1, cos2, f.az, c)[0]  # |μ|²|v|²/6R_z
+        tensor([4.8000], dtype=torch.float64)
     """
     c = wide(c)
     R1, R2, Rz = tri.R1, tri.R2, tri.Rz

@@ -31,13 +31,21 @@ class _LogVolume(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None]:
         v, square, *rest = ctx.saved_tensors
         c = rest[0] if ctx.c is None else ctx.c
-        rate = (v.shape[-1] - 1) * grad * coth_excess(c * square)
+        rate = (v.shape[-1] - 1) * grad * _excess(c * square, exact=v.dtype == torch.float64 or ctx.c is None)
         grad_c = (rate * square).sum().to(c.dtype).reshape(c.shape) / 2 if ctx.needs_input_grad[1] else None
         return (c * rate).to(v.dtype).unsqueeze(-1) * v, grad_c
 
 
+def _excess(u: Tensor, exact: bool) -> Tensor:
+    """K(u). For float32 a plain quotient does, with 1/3 − 2e-8 below u = 1e-6; ∂/∂c at c = 0 wants the series."""
+    if exact:
+        return coth_excess(u)
+    x = u.clamp_min(1e-6).sqrt()
+    return (x / torch.tanh(x) - 1) / (x * x)
+
+
 def log_volume(v: Tensor, c: Curvature) -> Tensor:
-    """(d − 1) log(sinh(√c|v|)/(√c|v|)) [eq:volume].
+    """(d − 1) log(sinh(√c|v|)/(√c|v|)) [eq:volume_element].
 
     Example:
         >>> log_volume(torch.zeros(3), 1.0)

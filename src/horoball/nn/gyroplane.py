@@ -20,7 +20,7 @@ class Gyroplane(nn.Module):
 
         f_k(z) = |w_k|/√c · asinh(√c/|w_k| · (⟨w_k, h⟩ cosh(√c ρ_k) + h₀ |w_k| sinh(√c ρ_k)/√c)),    ρ_k = b_k/|w_k|,
 
-    which equals the paper's formula with p_k = exp₀(−ρ_k w_k/|w_k|) and ‖a_k‖_p = |w_k|. For c = 0 it is
+    which equals the paper's formula with p_k = exp₀(−ρ_k w_k/|w_k|) and ‖a_k‖_p = |w_k| [errata:14]. For c = 0 it is
     `torch.nn.Linear`, whose parameters and initialisation it shares.
 
     Args:
