@@ -61,7 +61,12 @@ class Entry(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where each λ lies in the table; λ beyond it is put at its end."""
+    """Where each λ lies in the table; λ beyond it is put at its end.
+
+    Example:
+        >>> locate(2, torch.ones(1)).alpha  # nλ
+        tensor([1.], dtype=torch.float64)
+    """
 
     alpha: Tensor
     X: Tensor

@@ -25,7 +25,7 @@ _UNDONE = 1e-7  # least sinh²(a_z/2)/(sinh a sinh b): float64's rounding over i
 
 
 def moderate_exp(mu: Tensor, v: Tensor, c: Curvature) -> Tensor | None:
-    """exp_μ(v), or None when the vectors are not for this way.
+    """exp_μ(v) [eq:exp], or None when the vectors are not for this way.
 
     Example:
         >>> moderate_exp(torch.tensor([1.0, 0.0]), torch.tensor([2.0, 0.0]), 1.0)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import torch
 from torch import Tensor, nn
 
-from horoball.manifolds import PoincareBall
+from horoball.manifolds import Curvature, PoincareBall
 from horoball.nn.gyroplane_function import REACH, gyroplane, positive_root
-from horoball.numerics import may_hold, wide, wide_dtype
+from horoball.numerics import wide
 
 __all__ = ["Gyroplane"]
 
@@ -60,12 +62,14 @@ class Gyroplane(nn.Module):
             return nn.functional.linear(z, self.weight, self.bias)
         c = self.ball.c
         bias = self.bias if self.bias is not None else self.weight.new_zeros(self.out_features)
+        f = None if torch.compiler.is_compiling() else gyroplane(z, self.weight, bias, c)
+        return self._with_far_points(z, bias, c) if f is None else f
+
+    def _with_far_points(self, z: Tensor, bias: Tensor, c: Curvature) -> Tensor:
+        """Points beyond reach are put there; f goes on with slope ±|w| along the ray to them."""
         reach = REACH[z.dtype] / positive_root(c)
-        radius = torch.linalg.vector_norm(z, dim=-1, keepdim=True, dtype=wide_dtype(z))
-        if not may_hold(radius > reach):
-            return gyroplane(z, self.weight, bias, c)
-        # Points beyond reach are put there; f goes on with slope ±|w| along the ray to them.
+        radius = torch.linalg.vector_norm(wide(z), dim=-1, keepdim=True)
         inside = z * (reach / torch.maximum(radius, reach + 0 * radius)).to(z.dtype)
-        f = gyroplane(inside, self.weight, bias, c)
+        f = cast(Tensor, gyroplane(inside, self.weight, bias, c))
         excess = (radius - reach).relu() * torch.linalg.vector_norm(wide(self.weight), dim=-1)
         return f + (torch.sign(f.detach()) * excess).to(f.dtype)

@@ -26,23 +26,23 @@ __all__ = ["REACH", "SHORTEST", "gyroplane", "positive_root"]
 
 # √c·radius up to which (y = κY)² does not overflow for a point and a hyperplane that are both this far out
 REACH = {torch.float64: 170.0, torch.float32: 21.0}
-_CHUNK = 1 << 17  # elements of output at a time: three buffers of float32 stay in a core's cache
+_CHUNK = 1 << 16  # elements of output at a time: three buffers of float32 stay in a core's cache
 _FLOOR = 1e-15  # of κ: asinh(κY)/κ is Y to rounding there
 SHORTEST = 1e-25  # floor of ℓ: a hyperplane without a normal is a constant, b
 _SERIES = [(-1) ** k * math.comb(2 * k, k) / 4**k * k / (2 * k + 1) for k in range(1, 18)]  # of d(asinh√u/√u)/du
 
 
-def gyroplane(z: Tensor, weight: Tensor, bias: Tensor, c: Curvature) -> Tensor:
-    """f for points (*batch, d), normals (out, d) and offsets (out,): shape (*batch, out) [eq:gyroplane].
+def gyroplane(z: Tensor, weight: Tensor, bias: Tensor, c: Curvature) -> Tensor | None:
+    """f for points (*batch, d), normals (out, d) and offsets (out,), shape (*batch, out) [eq:gyroplane].
 
-    √c|z| is to be at most `REACH`; `Gyroplane` sees to the rest.
+    None when it is seen that a point lies beyond `REACH`; `Gyroplane` takes care of such points.
 
     Example:
         >>> gyroplane(torch.tensor([3.0, 0.0]), torch.tensor([[1.0, 0.0]]), torch.zeros(1), 1.0)
         tensor([3.])
     """
     f = _Gyroplane.apply(z.reshape(-1, z.shape[-1]), weight, bias, c)
-    return f.reshape(*z.shape[:-1], weight.shape[0])
+    return None if f is None else f.reshape(*z.shape[:-1], weight.shape[0])
 
 
 def positive_root(c: Curvature) -> Any:
@@ -64,8 +64,17 @@ def _cosh_sinhc(R: Tensor, c: Curvature) -> tuple[Tensor, Tensor]:
     return torch.cosh(a), torch.sinh(a) / a
 
 
+class _Points(NamedTuple):
+    """The points in float64: a vector and three columns."""
+
+    x: Tensor
+    R: Tensor
+    cosh: Tensor
+    sinhc: Tensor
+
+
 class _Planes(NamedTuple):
-    """The hyperplanes, in float64, shape (out,) or (out, d)."""
+    """The hyperplanes in float64, shape (out, d) and (out,)."""
 
     w: Tensor
     length: Tensor
@@ -79,21 +88,28 @@ class _Planes(NamedTuple):
 def _planes(w: Tensor, b: Tensor, c: Curvature, reach: float) -> _Planes:
     w, b = wide(w), wide(b)
     length = torch.linalg.vector_norm(w, dim=-1).clamp_min(SHORTEST)
-    limit = reach / positive_root(c) * length
-    inside = torch.minimum(torch.maximum(b, -limit), limit)
-    rho = inside / length
-    cosh, s = _cosh_sinhc(rho.abs(), c)
-    return _Planes(w, length, rho, cosh, s, b.abs() > limit, (b - inside).abs())
+    rho = b / length
+    limit = reach / positive_root(c)
+    distance = rho.abs()
+    far = distance > limit
+    excess = length.new_zeros(())
+    if may_hold(far):
+        excess = (distance - limit).clamp_min(0.0) * length
+        rho = torch.minimum(torch.maximum(rho, -limit + 0 * rho), limit + 0 * rho)
+        distance = rho.abs()
+    return _Planes(w, length, rho, *_cosh_sinhc(distance, c), far, excess)
 
 
 class _Gyroplane(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, z: Tensor, w: Tensor, b: Tensor, c: Curvature) -> Tensor:
-        kind = z.dtype
+    def forward(ctx: Any, z: Tensor, w: Tensor, b: Tensor, c: Curvature) -> Tensor | None:
+        kind, reach = z.dtype, REACH[z.dtype]
         x = wide(z)
-        cosh, s = _cosh_sinhc(torch.linalg.vector_norm(x, dim=-1, keepdim=True), c)
-        H = torch.cat((cosh, s * x), -1).to(kind)
-        planes = _planes(w, b, c, REACH[kind])
+        R = torch.linalg.vector_norm(x, dim=-1, keepdim=True)
+        if not torch.compiler.is_compiling() and may_hold(reach * (1 + 1e-6) / positive_root(c) < R):
+            return None
+        points, planes = _Points(x, R, *_cosh_sinhc(R, c)), _planes(w, b, c, reach)
+        H = torch.cat((points.cosh, points.sinhc * x), -1).to(kind)
         W0 = planes.length * planes.rho * planes.sinhc
         W = torch.cat((W0.unsqueeze(-1), planes.cosh.unsqueeze(-1) * planes.w), -1).to(kind)
         root = wide(c).sqrt() if isinstance(c, Tensor) else math.sqrt(c)
@@ -101,7 +117,7 @@ class _Gyroplane(torch.autograd.Function):
         f = z.new_empty(z.shape[0], w.shape[0])
         _asinh_product(H, (W * kappa.unsqueeze(-1)).mT, kappa, planes.excess.to(kind), f)
         ctx.c = None if isinstance(c, Tensor) else c
-        ctx.save_for_backward(z, w, b, H, W, kappa, f, *((c,) if isinstance(c, Tensor) else ()))
+        ctx.save_for_backward(z, w, b, H, W, kappa, f, *points, *planes, *((c,) if isinstance(c, Tensor) else ()))
         return f
 
     @staticmethod
@@ -109,19 +125,22 @@ class _Gyroplane(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
         _, w, _, H, W, kappa, f, *_ = ctx.saved_tensors
         scaled = (W * kappa.unsqueeze(-1)).mT
-        G_H, G_W = torch.empty_like(H), torch.zeros_like(W)
+        # The gradient of W is gathered transposed: that product is four times faster.
+        G_H, G_Wt = torch.empty_like(H), W.new_zeros(W.shape[::-1])
         sum_gf, sum_rate = torch.zeros_like(kappa), wide(torch.zeros_like(kappa))
-        buffers = _buffers(f, 2)
-        for rows, g, out, g_rows, y, slope in zip(*(_chunks(x, w) for x in (H, grad, f, G_H)), *buffers, strict=True):
+        one = kappa.new_ones(())
+        for rows, g, out, g_rows, y, slope in zip(
+            *(_chunks(x, w) for x in (H, grad, f, G_H)), *_buffers(f, 2), strict=True
+        ):
             torch.mm(rows, scaled, out=y)
-            torch.addcmul(kappa.new_ones(()), y, y, out=slope).sqrt_()
+            torch.addcmul(one, y, y, out=slope).sqrt_()
             if ctx.needs_input_grad[3]:
                 sum_rate += (g * _rate_in_c(y, slope, out, wide(kappa))).sum(0)
             torch.div(g, slope, out=slope)
             torch.mm(slope, W, out=g_rows)
-            G_W.addmm_(slope.mT, rows)
+            G_Wt.addmm_(rows.mT, slope)
             sum_gf += torch.mul(g, out, out=y).sum(0)
-        return _to_inputs(ctx, grad, wide(G_H), wide(G_W), wide(sum_gf), sum_rate)
+        return _to_inputs(ctx, grad, wide(G_H), wide(G_Wt.mT), wide(sum_gf), sum_rate)
 
 
 def _asinh_product(H: Tensor, scaled: Tensor, kappa: Tensor, excess: Tensor, f: Tensor) -> None:
@@ -150,18 +169,16 @@ def _to_inputs(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
     """From the gradients in H, W and κ to those in the points, the hyperplanes and c."""
     z, w, b, _, W, _, f, *rest = ctx.saved_tensors
-    c = rest[0] if rest else ctx.c
-    x = wide(z)
+    points, planes = _Points(*rest[:4]), _Planes(*rest[4:11])
+    c = rest[11] if ctx.c is None else ctx.c
     curvature = wide(c) if isinstance(c, Tensor) else c
     # Points: ∂cosh a/∂z = c sinhc(a) z and ∂sinhc(a)/∂z = c k z, k = (cosh a − sinhc a)/a²
-    R = torch.linalg.vector_norm(x, dim=-1, keepdim=True)
-    cosh, s = _cosh_sinhc(R, c)
-    along = (G_H[:, 1:] * x).sum(-1, keepdim=True)
-    u = curvature * R * R
-    pull = s * G_H[:, :1] + _k(cosh, s, u, ctx.needs_input_grad[3]) * along
-    grad_z = s * G_H[:, 1:] + curvature * pull * x
+    R2 = points.R.square()
+    along = (G_H[:, 1:] * points.x).sum(-1, keepdim=True)
+    k = _k(points.cosh, points.sinhc, curvature * R2, ctx.needs_input_grad[3])
+    pull = torch.addcmul(points.sinhc * G_H[:, :1], k, along)
+    grad_z = torch.addcmul(points.sinhc * G_H[:, 1:], curvature * pull, points.x)
     # Hyperplanes: through ρ = b/ℓ, through ℓ in W and through κ = √c/ℓ
-    planes = _planes(w, b, c, REACH[z.dtype])
     length, rho = planes.length, planes.rho
     along_w = (G_W[:, 1:] * planes.w).sum(-1)
     by_rho = along_w * curvature * planes.sinhc * rho + G_W[:, 0] * length * planes.cosh
@@ -176,7 +193,7 @@ def _to_inputs(
         near = rho * rho * (planes.sinhc * along_w + k_b * G_W[:, 0] * length * rho)
         far = (wide(b).abs() * by_side - G_W[:, 0] * wide(W)[:, 0]) / curvature.clamp_min(1e-300)
         from_planes = torch.where(planes.far, far, near)
-        total = (R * R * pull).sum() / 2 + from_planes.sum() / 2 + (rate / length.square()).sum()
+        total = (R2 * pull).sum() / 2 + from_planes.sum() / 2 + (rate / length.square()).sum()
         grad_c = total.to(c.dtype).reshape(c.shape)
     return grad_z.to(z.dtype), grad_w.to(w.dtype), (by_rho / length).to(b.dtype), grad_c
 
