@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.distributions import Distribution, constraints
 from torch.distributions.constraints import Constraint
 
-from horoball.distributions.radius_autograd import log_normalizer, lower_tail, quantile, radius_nodes
+from horoball.distributions.radius_autograd import draw, log_normalizer, lower_tail, quantile, radius_nodes
 from horoball.manifolds import PoincareBall
 from horoball.numerics import log_sinhc, wide, wide_dtype
 
@@ -44,13 +44,12 @@ class HyperbolicRadius(Distribution):
         if d < 2:
             raise ValueError(f"HyperbolicRadius needs d >= 2, got {d}. On a line use WrappedNormal, the plain normal.")
         self.d, self.scale, self.ball = d, scale, ball
-        self.c = ball.c
         super().__init__(scale.shape, validate_args=validate_args)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> HyperbolicRadius:
         """The same laws over a larger batch shape."""
         new = self._get_checked_instance(HyperbolicRadius, _instance)
-        new.d, new.ball, new.c = self.d, self.ball, self.c
+        new.d, new.ball = self.d, self.ball
         new.scale = self.scale.expand(torch.Size(batch_shape))
         super(HyperbolicRadius, new).__init__(new.scale.shape, validate_args=False)
         new._validate_args = self._validate_args
@@ -64,7 +63,7 @@ class HyperbolicRadius(Distribution):
             >>> HyperbolicRadius(3, torch.tensor(1.0), PoincareBall(1.0)).log_normalizer
             tensor(1.3872)
         """
-        return log_normalizer(self.scale, self.c, self.d)
+        return log_normalizer(self.scale, self.ball.c, self.d)
 
     def rsample(self, sample_shape: Any = torch.Size()) -> Tensor:  # noqa: B008
         """Radii by inversion of the cdf, differentiable in σ and c [eq:implicit_gradient].
@@ -77,7 +76,7 @@ class HyperbolicRadius(Distribution):
         """
         shape = self._extended_shape(sample_shape)
         epsilon = torch.randn(shape, dtype=wide_dtype(self.scale), device=self.scale.device)
-        return quantile(self.scale, self.c, epsilon, self.d)
+        return draw(self.scale, self.ball.c, epsilon, self.d)[0]
 
     def log_prob(self, value: Tensor) -> Tensor:
         """Log density with respect to dr.
@@ -89,7 +88,7 @@ class HyperbolicRadius(Distribution):
         if self._validate_args:
             self._validate_sample(value)
         r, sigma = wide(value), wide(self.scale)
-        growth = torch.log(r) + log_sinhc(self.c * r * r)
+        growth = torch.log(r) + log_sinhc(self.ball.c * r * r)
         log_p = (self.d - 1) * growth - (r / sigma).square() / 2 - wide(self.log_normalizer)
         return log_p.to(torch.promote_types(value.dtype, self.scale.dtype))
 
@@ -102,7 +101,7 @@ class HyperbolicRadius(Distribution):
         """
         if self._validate_args:
             self._validate_sample(value)
-        return lower_tail(value, self.scale, self.c, self.d)
+        return lower_tail(value, self.scale, self.ball.c, self.d)
 
     def icdf(self, value: Tensor) -> Tensor:
         """The radius below which a sample lies with the given probability, in [0, 1].
@@ -113,11 +112,17 @@ class HyperbolicRadius(Distribution):
         """
         if self._validate_args and not bool(((value >= 0) & (value <= 1)).all()):
             raise ValueError(f"icdf expects probabilities in [0, 1], got values from {value.min()} to {value.max()}.")
-        return quantile(self.scale, self.c, torch.special.ndtri(wide(value)), self.d)
+        r = quantile(self.scale, self.ball.c, torch.special.ndtri(wide(value)), self.d)
+        if not value.requires_grad:
+            return r
+        # ∂r/∂u = 1/p(r)
+        inside = (value > 0) & (value < 1)
+        rate = torch.exp(-self.log_prob(torch.where(inside, r, 1.0))).detach()
+        return r + torch.where(inside, rate * (value - value.detach()), 0.0)
 
     def _moments(self) -> tuple[Tensor, Tensor]:
         sigma = wide(self.scale)
-        t, w = radius_nodes(self.c * sigma * sigma, self.d)
+        t, w = radius_nodes(self.ball.c * sigma * sigma, self.d)
         mean = (w * t).sum(-1)
         return sigma * mean, (w * (t - mean.unsqueeze(-1)).square()).sum(-1) * sigma * sigma
 
@@ -149,8 +154,8 @@ class HyperbolicRadius(Distribution):
             tensor(0.9420)
         """
         sigma = wide(self.scale)
-        t, w = radius_nodes(self.c * sigma * sigma, self.d)
+        t, w = radius_nodes(self.ball.c * sigma * sigma, self.d, graded=True)  # for log t
         r = sigma.unsqueeze(-1) * t
-        growth = torch.log(r) + log_sinhc(self.c * r * r)
+        growth = torch.log(r) + log_sinhc(self.ball.c * r * r)
         log_p = (self.d - 1) * growth - t.square() / 2
         return (wide(self.log_normalizer) - (w * log_p).sum(-1)).to(self.scale.dtype)

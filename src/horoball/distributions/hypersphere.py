@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.distributions import Distribution
 from torch.distributions.constraints import Constraint
 
+from horoball.noise import standard_normal
 from horoball.numerics import may_hold, static
 
 __all__ = ["HypersphericalUniform", "log_area", "uniform_direction"]
@@ -45,7 +46,7 @@ def uniform_direction(shape: torch.Size, dtype: torch.dtype, device: torch.devic
         >>> torch.allclose(uniform_direction(torch.Size((5, 3)), torch.float32, None).norm(dim=-1), torch.ones(5))
         True
     """
-    x = torch.randn(shape, dtype=dtype, device=device)
+    x = standard_normal(shape, dtype, device)
     norm = torch.linalg.vector_norm(x, dim=-1, keepdim=True)
     lost = norm == 0
     if may_hold(lost):  # once in 2^(24d) or so; any direction will do

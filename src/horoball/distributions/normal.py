@@ -11,6 +11,7 @@ from torch.distributions import Distribution, constraints
 from torch.distributions.constraints import Constraint
 
 from horoball.manifolds import PoincareBall
+from horoball.numerics import may_hold
 
 __all__ = ["BallNormal"]
 
@@ -99,7 +100,12 @@ class BallNormal(Distribution):
         """
         if self._validate_args:
             self._validate_sample(value)
-        return self._log_density(self.ball.log(self.loc, value))
+        return self._log_density(value if self._at_origin() else self.ball.log(self.loc, value))
+
+    def _at_origin(self) -> bool:
+        """Whether log_μ is the identity, seen for one fixed location: the prior of a model."""
+        known = self.batch_shape.numel() == 1 and not self.loc.requires_grad and not torch.compiler.is_compiling()
+        return known and not may_hold(self.loc != 0)
 
     @property
     def mean(self) -> Tensor:

@@ -11,6 +11,7 @@ the latter two at fixed F(r), that is −(∂F/∂σ)/p(r) [eq:implicit_gradient
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import torch
@@ -21,7 +22,7 @@ from horoball.distributions import radius_law
 from horoball.distributions.radius_law import Law
 from horoball.distributions.radius_table import EPSILON_MAX, Place, locate, lookup, lookup_law
 from horoball.manifolds import Curvature
-from horoball.numerics import coth_excess, wide
+from horoball.numerics import coth_excess, log_sinhc, wide
 
 __all__ = ["draw", "log_normalizer", "lower_tail", "quantile", "radius_nodes"]
 
@@ -72,9 +73,9 @@ class _Draw(torch.autograd.Function):
     """r with F(r) = Φ(ε), and −r²/2σ² − log Z_r, which shares its work and is summed in float64."""
 
     @staticmethod
-    def forward(ctx: Any, scale: Tensor, c: Curvature, epsilon: Tensor, d: int) -> tuple[Tensor, Tensor]:
+    def forward(ctx: Any, scale: Tensor, c: Curvature, epsilon: Tensor, d: int, exact: bool) -> tuple[Tensor, Tensor]:
         lam = _lambda(scale, c)
-        t, Y, J, M = _radius(d, lam, epsilon, exact=scale.dtype == torch.float64)
+        t, Y, J, M = _radius(d, lam, epsilon, exact)
         _save(ctx, c, scale, t, Y, M)
         ctx.d = d
         sigma = wide(scale)
@@ -88,7 +89,7 @@ class _Draw(torch.autograd.Function):
         g_r, g_q = wide(grad_r), wide(grad_q)
         g_sigma = g_r * t - g_q * (ctx.d / sigma)
         g_lam = (g_r * sigma - g_q * t) * Y - g_q * M * ((ctx.d - 1) / 2)
-        return *_to_inputs(g_sigma, g_lam, scale, c, ctx.needs_input_grad[1]), None, None
+        return *_to_inputs(g_sigma, g_lam, scale, c, ctx.needs_input_grad[1]), None, None, None
 
 
 class _LowerTail(torch.autograd.Function):
@@ -99,12 +100,14 @@ class _LowerTail(torch.autograd.Function):
         sigma = wide(scale)
         t = wide(r) / sigma
         law = radius_law.solve(d, _lambda(scale, c))
-        t_safe = torch.where(t > 0, t, law.m)
+        # Outside F is 0 or 1 to rounding, and squares overflow.
+        inside = (t > 1e-150) & (t < 1e150)
+        t_safe = torch.where(inside, t, law.m)
         at = radius_law.tail(law, t_safe)
-        p = torch.where(t > 0, torch.exp(radius_law.log_density(law, t_safe)), 0.0)
+        p = torch.where(inside, torch.exp(radius_law.log_density(law, t_safe)), 0.0)
         part = p * at.rho
-        _save(ctx, c, r, scale, t, at.Y, p)
-        return torch.where(t > 0, torch.where(at.left, part, 1 + part), 0.0).to(r.dtype)
+        _save(ctx, c, r, scale, t_safe, at.Y, p)
+        return torch.where(inside, torch.where(at.left, part, 1 + part), t.clamp(0.0, 1.0).round()).to(r.dtype)
 
     @staticmethod
     @once_differentiable
@@ -119,8 +122,8 @@ class _Nodes(torch.autograd.Function):
     """Nodes stay where they are; the weights follow the law: ∂w/∂λ = w (n/2)(t²K − M)."""
 
     @staticmethod
-    def forward(ctx: Any, lam: Tensor, d: int) -> tuple[Tensor, Tensor]:
-        t, w = radius_law.nodes(d, lam)
+    def forward(ctx: Any, lam: Tensor, d: int, graded: bool) -> tuple[Tensor, Tensor]:
+        t, w = (radius_law.graded_nodes if graded else radius_law.nodes)(d, lam)
         ctx.save_for_backward(lam, t, w)
         ctx.n = d - 1
         ctx.mark_non_differentiable(t)
@@ -128,11 +131,11 @@ class _Nodes(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, _: Tensor, grad: Tensor) -> tuple[Tensor, None]:
+    def backward(ctx: Any, _: Tensor, grad: Tensor) -> tuple[Tensor, None, None]:
         lam, t, w = ctx.saved_tensors
         score = t * t * coth_excess(lam.unsqueeze(-1) * t * t)
         mean = (w * score).sum(-1, keepdim=True)
-        return (ctx.n / 2) * (grad * w * (score - mean)).sum(-1), None
+        return (ctx.n / 2) * (grad * w * (score - mean)).sum(-1), None, None
 
 
 def _law(d: int, lam: Tensor, exact: bool) -> tuple[Tensor, Tensor]:
@@ -165,13 +168,28 @@ def _exact(law: Law, place: Place, epsilon: Tensor) -> tuple[Tensor, Tensor]:
     guess = lookup(d, place, epsilon.clamp(-EPSILON_MAX, EPSILON_MAX)).t
     log_lower, log_upper = torch.special.log_ndtr(epsilon), torch.special.log_ndtr(-epsilon)
     if not torch.compiler.is_compiling() and bool((epsilon.abs() > EPSILON_MAX).any()):
-        # Quantiles that no generator reaches but a caller of icdf may: F falls as t^d on the left, as a normal's tail
-        # on the right.
-        edge = torch.special.log_ndtr(epsilon.new_tensor(-EPSILON_MAX))
-        guess = guess * torch.exp((log_lower - edge).clamp_max(0.0) / d) + (epsilon - EPSILON_MAX).clamp_min(0.0)
-        for _ in range(30):
-            guess, _ = radius_law.polish(law, guess, log_lower, log_upper)
+        guess = _beyond_table(law, guess, epsilon, log_lower, log_upper)
     return radius_law.polish(law, guess, log_lower, log_upper)
+
+
+def _beyond_table(law: Law, edge: Tensor, epsilon: Tensor, log_lower: Tensor, log_upper: Tensor) -> Tensor:
+    """Quantiles that no generator reaches but a caller of icdf may, by bisection from the table's edge outwards.
+
+    The law is more concave than the normal's, so |∂t/∂ε| ≤ 1; and F(t) ≤ t^d sinhc(√λt)^n exp(−J)/d. Both bound t.
+    """
+    d = law.n + 1
+    beyond = (epsilon.abs() - EPSILON_MAX).clamp_min(0.0)
+    power = (log_lower + math.log(d) + law.J - law.n * log_sinhc(law.lam * edge * edge)) / d
+    low = torch.where(epsilon < 0, torch.maximum(torch.exp(power), edge - beyond).minimum(edge), edge).log()
+    high = torch.where(epsilon < 0, edge, edge + beyond).log()
+    for _ in range(48):
+        middle = (low + high) / 2
+        t = middle.exp()
+        at = radius_law.tail(law, t)
+        log_part = torch.log(at.rho.abs()) + radius_law.log_density(law, t)
+        short = torch.where(at.left, log_part < log_lower, log_part > log_upper)
+        low, high = torch.where(short, middle, low), torch.where(short, high, middle)
+    return torch.where(beyond > 0, ((low + high) / 2).exp(), edge)
 
 
 def _chunked(work: Any, epsilon: Tensor, *fields: Tensor) -> tuple[Tensor, Tensor]:
@@ -201,7 +219,7 @@ def draw(scale: Tensor, c: Curvature, epsilon: Tensor, d: int) -> tuple[Tensor, 
         >>> draw(torch.tensor(1.0), 0.0, torch.tensor(0.0), 2)  # the median r = √(2 log 2), and −log 2
         (tensor(1.1774), tensor(-0.6931))
     """
-    return _Draw.apply(scale, c, epsilon, d)
+    return _Draw.apply(scale, c, epsilon, d, scale.dtype == torch.float64)
 
 
 def quantile(scale: Tensor, c: Curvature, epsilon: Tensor, d: int) -> Tensor:
@@ -212,8 +230,10 @@ def quantile(scale: Tensor, c: Curvature, epsilon: Tensor, d: int) -> Tensor:
         tensor([0.0000, 1.1774])
     """
     inside = epsilon.isfinite()
-    r, _ = _Draw.apply(scale, c, torch.where(inside, epsilon, 0.0), d)
-    return torch.where(inside, r, torch.where(epsilon > 0, torch.inf, 0.0).to(r.dtype))
+    epsilon_safe = torch.where(inside, epsilon, 0.0)
+    beyond = not torch.compiler.is_compiling() and bool((epsilon_safe.abs() > EPSILON_MAX).any())
+    r, _ = _Draw.apply(scale, c, epsilon_safe, d, beyond or scale.dtype == torch.float64)
+    return torch.where(inside, r, epsilon.clamp_min(0.0).to(r.dtype))  # 0, ∞, and what is not a number
 
 
 def lower_tail(r: Tensor, scale: Tensor, c: Curvature, d: int) -> Tensor:
@@ -226,12 +246,14 @@ def lower_tail(r: Tensor, scale: Tensor, c: Curvature, d: int) -> Tensor:
     return _LowerTail.apply(r, scale, c, d)
 
 
-def radius_nodes(lam: Tensor, d: int) -> tuple[Tensor, Tensor]:
+def radius_nodes(lam: Tensor, d: int, graded: bool = False) -> tuple[Tensor, Tensor]:
     """Nodes t and weights w with Σ w f(t) = E[f(r/σ)], λ = cσ²; the weights carry the gradient in λ.
+
+    Graded nodes, twice as many, crowd at 0 and bear a logarithm there.
 
     Example:
         >>> t, w = radius_nodes(torch.tensor(0.0), 3)
         >>> round((w * t * t).sum().item(), 12)  # E[t²] = d for the chi law
         3.0
     """
-    return _Nodes.apply(wide(lam), d)
+    return _Nodes.apply(wide(lam), d, graded)

@@ -11,6 +11,7 @@ from horoball.distributions.hypersphere import log_area, uniform_direction
 from horoball.distributions.normal import BallNormal
 from horoball.distributions.radius_autograd import draw, log_normalizer, radius_nodes
 from horoball.manifolds import PoincareBall
+from horoball.noise import standard_normal
 from horoball.numerics import wide, wide_dtype
 
 __all__ = ["RiemannianNormal"]
@@ -58,7 +59,6 @@ class RiemannianNormal(BallNormal):
             )
         batch_shape = torch.broadcast_shapes(loc.shape[:-1], scale.shape[:-1])
         self.scale = scale if scale.shape[:-1] == batch_shape else scale.expand(*batch_shape, 1)
-        self.c = ball.c
         super().__init__(loc, ball, batch_shape, validate_args)
 
     @property
@@ -80,13 +80,13 @@ class RiemannianNormal(BallNormal):
             tensor(1.8379)
         """
         d = self.loc.shape[-1]
-        return log_normalizer(self.scale.squeeze(-1), self.c, d) + log_area(d)
+        return log_normalizer(self.scale.squeeze(-1), self.ball.c, d) + log_area(d)
 
     def _draw(self, shape: torch.Size) -> tuple[Tensor, Tensor]:
         d = shape[-1]
         sigma = self.scale.squeeze(-1)
-        epsilon = torch.randn(shape[:-1], dtype=wide_dtype(sigma), device=sigma.device)
-        r, log_radial = draw(sigma, self.c, epsilon, d)
+        epsilon = standard_normal(shape[:-1], wide_dtype(sigma), sigma.device, row_axis=-1)
+        r, log_radial = draw(sigma, self.ball.c, epsilon, d)
         direction = uniform_direction(shape, self.loc.dtype, self.loc.device)
         return r.unsqueeze(-1) * direction, log_radial - log_area(d)
 
@@ -103,5 +103,5 @@ class RiemannianNormal(BallNormal):
             tensor(2.8379)
         """
         sigma = wide(self.scale)
-        t, w = radius_nodes((self.c * sigma * sigma).squeeze(-1), self.loc.shape[-1])
+        t, w = radius_nodes((self.ball.c * sigma * sigma).squeeze(-1), self.loc.shape[-1])
         return self.log_normalizer + ((w * t * t).sum(-1) / 2).to(self.scale.dtype)

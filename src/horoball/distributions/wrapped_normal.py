@@ -12,6 +12,7 @@ from torch.distributions import constraints
 from horoball.distributions.normal import BallNormal
 from horoball.distributions.radius_autograd import radius_nodes
 from horoball.manifolds import PoincareBall
+from horoball.noise import standard_normal
 from horoball.numerics import log_sinhc, wide
 
 __all__ = ["WrappedNormal"]
@@ -92,7 +93,7 @@ class WrappedNormal(BallNormal):
         return self.scale is not None and self.scale.shape[-1] == 1
 
     def _draw(self, shape: torch.Size) -> tuple[Tensor, Tensor]:
-        epsilon = torch.randn(shape, dtype=self.loc.dtype, device=self.loc.device)
+        epsilon = standard_normal(shape, self.loc.dtype, self.loc.device)
         if self.scale is not None:
             v = self.scale * epsilon
         else:

@@ -14,8 +14,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
+from horoball.autograd import first_order
 from horoball.manifolds.triangle import Curvature
 
 __all__ = ["moderate_exp"]
@@ -67,7 +67,7 @@ class _ModerateExp(torch.autograd.Function):
         return z.to(mu.dtype), True
 
     @staticmethod
-    @once_differentiable
+    @first_order
     def backward(ctx: Any, grad: Tensor, _: None) -> tuple[Tensor, Tensor, None]:
         R, unit, k, sinh, cosh, lift, x2, az, inverse, ratio, weight = ctx.saved_tensors
         g = grad.double()

@@ -10,8 +10,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
+from horoball.autograd import first_order
 from horoball.manifolds.exponential import moderate_exp
 from horoball.manifolds.triangle import (
     Curvature,
@@ -53,7 +53,7 @@ class _Translate(torch.autograd.Function):
         return third_vertex(mu, v, tri, c)
 
     @staticmethod
-    @once_differentiable
+    @first_order
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
         mu, v, c, tri = _load(ctx)
         f = scaled(tri, c)
@@ -99,7 +99,7 @@ class _TranslatedRadius(torch.autograd.Function):
         return tri.Rz.squeeze(-1).to(mu.dtype)
 
     @staticmethod
-    @once_differentiable
+    @first_order
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
         mu, v, c, tri = _load(ctx)
         f = scaled(tri, c)
@@ -130,7 +130,7 @@ class _Side(torch.autograd.Function):
         return Rz
 
     @staticmethod
-    @once_differentiable
+    @first_order
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         _, _, c, tri = _load(ctx)
         f = scaled(tri, c)

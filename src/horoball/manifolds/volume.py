@@ -7,8 +7,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
+from horoball.autograd import first_order
 from horoball.manifolds.triangle import Curvature
 from horoball.numerics import coth_excess, scaled_sinhc, wide, wide_dtype
 
@@ -27,7 +27,7 @@ class _LogVolume(torch.autograd.Function):
         return ((v.shape[-1] - 1) * (x + torch.log(scaled_sinhc(x)))).to(v.dtype)
 
     @staticmethod
-    @once_differentiable
+    @first_order
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None]:
         v, square, *rest = ctx.saved_tensors
         c = rest[0] if ctx.c is None else ctx.c

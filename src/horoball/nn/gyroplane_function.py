@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
+from horoball.autograd import first_order
 from horoball.manifolds import Curvature
 from horoball.numerics import coth_excess, may_hold, polynomial, wide
 
@@ -121,7 +121,7 @@ class _Gyroplane(torch.autograd.Function):
         return f
 
     @staticmethod
-    @once_differentiable
+    @first_order
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
         _, w, _, H, W, kappa, f, *_ = ctx.saved_tensors
         scaled = (W * kappa.unsqueeze(-1)).mT

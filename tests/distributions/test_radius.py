@@ -1,0 +1,311 @@
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import product
+
+import mpmath as mp
+import numpy as np
+import pytest
+import scipy.stats
+import torch
+from torch import Tensor
+
+from horoball.distributions import HyperbolicRadius, radius_autograd, radius_table
+from horoball.manifolds import PoincareBall
+from tests.radius_oracle import RadiusLaw, log_normalizer_gradient, radius_gradient, radius_law
+
+DTYPES = (torch.float64, torch.float32)
+SIGMA = 0.75  # a float32, as is every c below: both dtypes have the same truth
+ROOTS = (1e-4, 1e-2, 0.3, 1.0, 3.0, 30.0)  # √c·σ
+DIMENSIONS = (2, 3, 5, 20, 100, 1024)
+PROBABILITIES = (1e-9, 1e-3, 0.5, 0.999, 1 - 1e-9)
+
+# "value", "gradient" and "cdf" are relative to the larger of 1 and the truth, "quantile" is |F(icdf(u)) − u|, which in
+# float32 the rounding of r alone can spoil, and the others are relative to the truth; "slope" is ∂r/∂σ and ∂r/∂c.
+TOLERANCE = {
+    "value": {torch.float64: 1e-12, torch.float32: 1e-6},
+    "gradient": {torch.float64: 1e-10, torch.float32: 1e-5},
+    "moment": {torch.float64: 2e-12, torch.float32: 1e-6},
+    "cdf": {torch.float64: 1e-12, torch.float32: 1e-6},
+    "quantile": {torch.float64: 1e-12},
+    "radius": {torch.float64: 1e-12, torch.float32: 1e-6},
+    "slope": {torch.float64: 1e-9, torch.float32: 1e-5},
+    "far": {torch.float64: 1e-9, torch.float32: 1e-5},
+}
+
+dtypes = pytest.mark.parametrize("dtype", DTYPES, ids=str)
+dimensions = pytest.mark.parametrize("d", DIMENSIONS)
+# Every second setting by default, and all with `-m slow`: mpmath takes its time.
+settings = pytest.mark.parametrize(
+    ("d", "root"),
+    [
+        pytest.param(d, root, marks=() if (i + j) % 2 == 0 else pytest.mark.slow)
+        for (i, d), (j, root) in product(enumerate(DIMENSIONS), enumerate((0.0, *ROOTS)))
+    ],
+)
+
+
+def curvature(root: float) -> float:
+    return torch.tensor((root / SIGMA) ** 2, dtype=torch.float32).item()
+
+
+def law_of(d: int, root: float, dtype: torch.dtype) -> tuple[HyperbolicRadius, Tensor, Tensor]:
+    sigma = torch.tensor(SIGMA, dtype=dtype, requires_grad=True)
+    c = torch.tensor(curvature(root), dtype=dtype, requires_grad=True)
+    return HyperbolicRadius(d, sigma, PoincareBall(c)), sigma, c
+
+
+def assert_close(got: Tensor | Sequence[Tensor], truth: object, tolerance: float, floor: float = 1.0) -> None:
+    """Relative to the larger of the truth and the floor."""
+    values = [got] if isinstance(got, Tensor) else got
+    for value, exact in zip(values, np.atleast_1d(np.asarray(truth, dtype=object)), strict=True):
+        error = float(abs(mp.mpf(value.item()) - exact) / max(mp.mpf(floor), abs(exact)))
+        assert error <= tolerance, f"off by {error:.2g}: got {value.item()!r}, expected {mp.nstr(exact, 17)}"
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# Against the oracle
+# --------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("d", [2, 5, 20])
+@pytest.mark.parametrize("root", [1e-2, 1.0, 30.0])
+def test_the_oracle_is_the_alternating_sum_of_the_paper(d: int, root: float) -> None:
+    law = RadiusLaw(d, SIGMA, curvature(root))
+    with mp.workdps(300):
+        n, s = d - 1, mp.sqrt(law.lam)
+        terms = [(n - 2 * k) * s / mp.sqrt(2) for k in range(d)]
+        total = sum((-1) ** k * mp.binomial(n, k) * mp.exp(x * x) * (1 + mp.erf(x)) for k, x in enumerate(terms))
+        log_z = d * mp.log(law.sigma) + mp.log(mp.sqrt(mp.pi / 2) * total) - n * mp.log(2 * s)
+        assert abs(law.log_normalizer - log_z) < mp.mpf(10) ** -22 * max(1, abs(log_z))
+
+
+@dtypes
+@settings
+def test_log_normalizer_and_its_gradients_agree_with_mpmath(d: int, root: float, dtype: torch.dtype) -> None:
+    law, sigma, c = law_of(d, root, dtype)
+    value = law.log_normalizer
+    assert value.dtype == dtype
+    assert_close(value, radius_law(d, SIGMA, c.item()).log_normalizer, TOLERANCE["value"][dtype])
+    gradient = torch.autograd.grad(value, (sigma, c))
+    assert_close(gradient, log_normalizer_gradient(d, SIGMA, c.item()), TOLERANCE["gradient"][dtype])
+
+
+@dtypes
+@settings
+def test_mean_and_variance_agree_with_mpmath(d: int, root: float, dtype: torch.dtype) -> None:
+    law, _, c = law_of(d, root, dtype)
+    truth = radius_law(d, SIGMA, c.item())
+    mean = truth.mean(lambda r: r)
+    assert_close(law.mean, mean, TOLERANCE["moment"][dtype], floor=0.0)
+    assert_close(law.variance, truth.mean(lambda r: (r - mean) ** 2), TOLERANCE["moment"][dtype], floor=0.0)
+
+
+@dtypes
+@settings
+def test_quantiles_and_their_gradients_agree_with_mpmath(d: int, root: float, dtype: torch.dtype) -> None:
+    law, sigma, c = law_of(d, root, dtype)
+    truth = radius_law(d, SIGMA, c.item())
+    for u in torch.tensor(PROBABILITIES, dtype=dtype).unique():
+        if u == 1:  # in float32 1 − 1e-9 is 1
+            continue
+        r = law.icdf(u)
+        if dtype in TOLERANCE["quantile"]:
+            assert abs(truth.lower(r.item()) - u.item()) <= TOLERANCE["quantile"][dtype]
+        exact = truth.quantile(u.item(), near=r.item())
+        assert_close(r, exact, TOLERANCE["radius"][dtype], floor=0.0)
+        slopes = torch.autograd.grad(r, (sigma, c))
+        assert_close(slopes, radius_gradient(d, SIGMA, c.item(), exact), TOLERANCE["slope"][dtype], floor=0.0)
+
+
+@dtypes
+@settings
+def test_cdf_and_density_agree_with_mpmath(d: int, root: float, dtype: torch.dtype) -> None:
+    law, _, c = law_of(d, root, dtype)
+    truth = radius_law(d, SIGMA, c.item())
+    mean, spread = law.mean.detach(), law.stddev.detach()
+    for shift in (-3.0, -0.3, 0.5, 4.0):
+        r = torch.maximum(mean + shift * spread, mean / 8)
+        assert_close(law.cdf(r), truth.lower(r.item()), TOLERANCE["cdf"][dtype])
+        # The terms of a log density are as large as log Z, and that is what rounding is relative to.
+        terms = float(abs(truth.log_normalizer) + (r.item() / SIGMA) ** 2 / 2)
+        assert_close(law.log_prob(r), mp.log(truth.density(r.item())), TOLERANCE["value"][dtype], floor=max(1.0, terms))
+
+
+def test_quantiles_above_what_a_float_below_one_can_say_agree_with_mpmath() -> None:
+    # Φ(ε) rounds to 1 for ε > 8.3; generators return such ε once in 10¹⁶ draws.
+    for d, root, dtype in product((2, 20), (0.3, 3.0), DTYPES):
+        c = curvature(root)
+        epsilon = torch.tensor(8.5, dtype=torch.float64)
+        r = radius_autograd.quantile(torch.tensor(SIGMA, dtype=dtype), c, epsilon, d)
+        with mp.workdps(40):
+            u = 1 - mp.ncdf(-mp.mpf(8.5))
+        assert_close(r, radius_law(d, SIGMA, c).quantile(u, near=r.item()), TOLERANCE["radius"][dtype], floor=0.0)
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# Ends and edges
+# --------------------------------------------------------------------------------------------------------------------
+
+
+@dtypes
+@pytest.mark.parametrize("root", [0.0, *ROOTS])
+def test_icdf_and_cdf_hold_at_the_ends(root: float, dtype: torch.dtype) -> None:
+    law = HyperbolicRadius(3, torch.tensor(SIGMA, dtype=dtype), PoincareBall(curvature(root)))
+    assert law.icdf(torch.tensor([0.0, 1.0], dtype=dtype)).tolist() == [0.0, math.inf]
+    assert law.cdf(torch.tensor([0.0, 1e30, math.inf], dtype=dtype)).tolist() == [0.0, 1.0, 1.0]
+    assert law.log_prob(torch.tensor(0.0, dtype=dtype)) == -math.inf
+    for tiny in (1e-30, torch.finfo(dtype).tiny):  # F is far below the smallest number, or nearly so
+        assert 0 <= law.cdf(torch.tensor(tiny, dtype=dtype)) < 1e-30
+
+
+@dtypes
+@pytest.mark.parametrize(("d", "root"), [(2, 0.0), (2, 0.3), (2, 30.0), (3, 3.0), (20, 3.0), (100, 0.0), (100, 30.0)])
+def test_far_tails_of_icdf_agree_with_mpmath(d: int, root: float, dtype: torch.dtype) -> None:
+    law, sigma, c = law_of(d, root, dtype)
+    truth = radius_law(d, SIGMA, c.item())
+    smallest = (1e-300, 1e-100) if dtype == torch.float64 else (1e-44, 1e-38)
+    for u in (*smallest, 1e-30, 1e-18, 1e-16, 1 - torch.finfo(dtype).eps):
+        u = torch.tensor(u, dtype=dtype)
+        r = law.icdf(u)
+        exact = truth.quantile(u.item(), near=r.item())
+        assert_close(r, exact, TOLERANCE["far"][dtype], floor=0.0)
+        slopes = torch.autograd.grad(r, (sigma, c))
+        assert_close(slopes, radius_gradient(d, SIGMA, c.item(), exact), TOLERANCE["far"][dtype], floor=0.0)
+
+
+@dimensions
+def test_the_table_is_right_on_both_sides_of_every_edge_of_its_cells(d: int) -> None:
+    table = radius_table.radius_table(d, torch.device("cpu"))
+    X = math.sqrt(table.shift) + torch.arange(1, table.cells + 1, dtype=torch.float64) / table.scale
+    edges = torch.sqrt((X * X - table.shift) / (d - 1)).float()
+    sides = [torch.nextafter(edges, torch.tensor(end)) for end in (0.0, math.inf)]
+    sigma = torch.cat([*sides, edges[-1:] * 1.1, edges[-1:] * 100])
+    epsilon = torch.linspace(-1, 1, 83, dtype=torch.float64).unsqueeze(-1) * radius_table.EPSILON_MAX
+    with_table, without = (
+        _values_and_gradients(d, sigma.to(dtype), epsilon) for dtype in (torch.float32, torch.float64)
+    )
+    for name, tolerance in (("log Z", "value"), ("∂log Z", "gradient"), ("r", "radius"), ("∂r", "slope")):
+        got, expected = with_table[name].double(), without[name]
+        torch.testing.assert_close(got, expected, rtol=TOLERANCE[tolerance][torch.float32], atol=1e-6)
+
+
+def _values_and_gradients(d: int, sigma: Tensor, epsilon: Tensor) -> dict[str, Tensor]:
+    sigma = sigma.expand(len(epsilon), -1).clone().requires_grad_()
+    r, log_z = radius_autograd.quantile(sigma, 1.0, epsilon, d), radius_autograd.log_normalizer(sigma, 1.0, d)
+    slopes = {f"∂{name}": torch.autograd.grad(y.sum(), sigma)[0] for name, y in (("r", r), ("log Z", log_z))}
+    return {"r": r.detach(), "log Z": log_z.detach()} | slopes
+
+
+@dtypes
+@pytest.mark.parametrize("d", [2, 20, 1024])
+@pytest.mark.parametrize("root", [1e2, 1e3, 1e4])
+def test_far_beyond_the_table_the_radius_is_normal(d: int, root: float, dtype: torch.dtype) -> None:
+    # sinh is exp/2 there: r = nσ²√c + σε, log Z_r = n²cσ²/2 − n log(2√c) + log(2πσ²)/2
+    law, sigma, c = law_of(d, root, dtype)
+    n, s = d - 1, mp.sqrt(mp.mpf(c.item()))
+    log_z = n**2 * s**2 * SIGMA**2 / 2 - n * mp.log(2 * s) + mp.log(2 * mp.pi) / 2 + mp.log(SIGMA)
+    assert_close(law.log_normalizer, log_z, TOLERANCE["value"][dtype])
+    r = law.icdf(torch.tensor(0.5, dtype=dtype))
+    assert_close(r, n * SIGMA**2 * s, TOLERANCE["radius"][dtype])
+    assert_close(torch.autograd.grad(r, (sigma, c)), [2 * n * SIGMA * s, n * SIGMA**2 / (2 * s)], 1e-5)
+    assert_close(law.variance, mp.mpf(SIGMA) ** 2, 1e-6)
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# The plane: the chi law
+# --------------------------------------------------------------------------------------------------------------------
+
+
+@dimensions
+@pytest.mark.parametrize("c", [0.0, torch.tensor(0.0)], ids=["number", "tensor"])
+def test_without_curvature_it_is_the_chi_law_of_scipy(d: int, c: float | Tensor) -> None:
+    law = HyperbolicRadius(d, torch.tensor(SIGMA, dtype=torch.float64), PoincareBall(c))
+    chi = scipy.stats.chi(float(d), scale=SIGMA)
+    u = torch.tensor([1e-6, 0.1, 0.5, 0.9, 1 - 1e-6], dtype=torch.float64)
+    r = torch.as_tensor(chi.ppf(u.numpy()))
+    torch.testing.assert_close(law.icdf(u), r, rtol=1e-12, atol=0)
+    torch.testing.assert_close(law.cdf(r), torch.as_tensor(chi.cdf(r.numpy())), rtol=1e-11, atol=0)
+    torch.testing.assert_close(law.log_prob(r), torch.as_tensor(chi.logpdf(r.numpy())), rtol=1e-12, atol=1e-11)
+    gamma, digamma = (float(f(d / 2)) for f in (mp.loggamma, mp.digamma))
+    entropy = gamma + (d - math.log(2) - (d - 1) * digamma) / 2 + math.log(SIGMA)
+    for got, expected in ((law.mean, chi.mean()), (law.variance, chi.var()), (law.entropy(), entropy)):
+        assert got.item() == pytest.approx(expected, rel=1e-9)
+
+
+# --------------------------------------------------------------------------------------------------------------------
+# As functions of tensors
+# --------------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("d", [2, 20])
+@pytest.mark.parametrize("c", [0.0, 0.9])
+def test_cdf_icdf_and_log_prob_pass_gradcheck(d: int, c: float) -> None:
+    sigma = torch.tensor([0.4, 1.3], dtype=torch.float64, requires_grad=True)
+    curvature = torch.tensor(c, dtype=torch.float64, requires_grad=True)
+    value = torch.tensor([[0.2], [0.8]], dtype=torch.float64, requires_grad=True)
+
+    def method(name: str, x: Tensor, sigma: Tensor, c: Tensor) -> Tensor:
+        return getattr(HyperbolicRadius(d, sigma, PoincareBall(c)), name)(x)
+
+    for name in ("cdf", "log_prob", "icdf"):
+        # At c = 0 a numerical difference would leave the domain of c.
+        inputs = (value, sigma, curvature) if c else (value, sigma, curvature.detach())
+        assert torch.autograd.gradcheck(lambda *x, name=name: method(name, *x), inputs, eps=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("name", ["mean", "variance", "entropy", "log_normalizer"])
+@pytest.mark.parametrize("d", [2, 20])
+def test_moments_and_entropy_pass_gradcheck(name: str, d: int) -> None:
+    def moment(sigma: Tensor, c: Tensor) -> Tensor:
+        value = getattr(HyperbolicRadius(d, sigma, PoincareBall(c)), name)
+        return value() if callable(value) else value
+
+    inputs = (torch.tensor([0.4, 1.3], dtype=torch.float64), torch.tensor(0.9, dtype=torch.float64))
+    assert torch.autograd.gradcheck(moment, tuple(x.requires_grad_() for x in inputs), eps=1e-6, atol=1e-7)
+
+
+@dtypes
+def test_chunks_change_no_radius(dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
+    sigma = torch.linspace(0.1, 3, 7, dtype=dtype)
+    epsilon = torch.linspace(-5, 5, 35, dtype=torch.float64).reshape(5, 7)
+    c = torch.tensor(0.8, dtype=dtype, requires_grad=True)
+    whole = radius_autograd.quantile(sigma, c, epsilon, 3)
+    (slope,) = torch.autograd.grad(whole.sum(), c)
+    monkeypatch.setattr(radius_autograd, "_CHUNK", 4)
+    parts = radius_autograd.quantile(sigma, c, epsilon, 3)
+    assert torch.equal(parts, whole)
+    assert torch.equal(torch.autograd.grad(parts.sum(), c)[0], slope)
+
+
+@dtypes
+def test_a_quantile_does_not_depend_on_its_batch(dtype: torch.dtype) -> None:
+    sigma, u = torch.tensor([[0.2], [1.0], [9.0]], dtype=dtype), torch.tensor([1e-4, 0.3, 0.99], dtype=dtype)
+    ball = PoincareBall(1.3)
+    together = HyperbolicRadius(4, sigma, ball)
+    r = together.icdf(u)
+    assert r.shape == together.cdf(r).shape == together.log_prob(r).shape == (3, 3)
+    for i, j in product(range(3), range(3)):
+        alone = HyperbolicRadius(4, sigma[i, 0], ball)
+        torch.testing.assert_close(alone.icdf(u[j]), r[i, j], rtol=1e-14 if dtype == torch.float64 else 2e-7, atol=0)
+        torch.testing.assert_close(alone.cdf(r[i, j]), together.cdf(r)[i, j])
+
+
+@dtypes
+@dimensions
+def test_quantiles_rise_with_the_probability(d: int, dtype: torch.dtype) -> None:
+    u = torch.linspace(0.001, 0.999, 999, dtype=dtype)
+    for root in ROOTS:
+        r = law_of(d, root, dtype)[0].icdf(u)
+        assert (r.diff() >= 0).all()
+        assert (r[::20].diff() > 0).all()  # neighbours may round to one float32
+
+
+def test_the_law_of_the_scaled_radius_depends_on_c_times_the_variance_alone() -> None:
+    sigma = torch.tensor(SIGMA, dtype=torch.float64)
+    for d, zoom in product((2, 20), (1e-4, 1e4)):
+        one = HyperbolicRadius(d, sigma, PoincareBall(0.7))
+        other = HyperbolicRadius(d, sigma * zoom, PoincareBall(0.7 / zoom**2))
+        torch.testing.assert_close(other.mean, one.mean * zoom, rtol=1e-13, atol=0)
+        torch.testing.assert_close(other.log_normalizer, one.log_normalizer + d * math.log(zoom), rtol=1e-13, atol=0)

@@ -1,0 +1,39 @@
+import pytest
+import torch
+
+from benchmarks import accuracy, stability
+from benchmarks.table import Row, markdown, worst
+
+
+def test_quick_accuracy_run_stays_under_every_bar(capsys: pytest.CaptureFixture[str]) -> None:
+    code = accuracy.main(["--quick"])
+    assert code == 0, capsys.readouterr().out
+
+
+def test_quick_stability_run_counts_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    code = stability.main(["--quick"])
+    assert code == 0, capsys.readouterr().out
+
+
+def test_full_stability_grid_has_over_two_thousand_settings() -> None:
+    assert len(set(stability.grid(quick=False))) >= 2000
+
+
+def test_a_row_without_a_number_misses_its_bar() -> None:
+    nan = float("nan")
+    assert not Row("x", "", torch.float64, nan, 1.0).passed
+    assert not Row("x", "", torch.float64, worst([0.0, nan]), 1.0).passed
+    assert Row("x", "", torch.float64, 0.5, 1.0).passed
+
+
+def test_a_setting_that_raises_or_is_not_finite_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    setting = stability.Setting(2, 1.0, 1.0, 1.0)
+    assert stability.outcome("wrapped", setting, torch.float64)[0] == "finite"
+    assert stability.outcome("wrapped", setting._replace(sigma=-1.0), torch.float64)[0] == "raises"
+    monkeypatch.setattr(stability.PoincareBall, "exp", lambda ball, z, v: z + v * torch.inf)
+    assert stability.outcome("wrapped", setting, torch.float64)[0] in ("NaN", "inf", "raises")
+
+
+def test_tables_are_aligned() -> None:
+    lines = markdown(["a", "b"], [["1", "222"]]).splitlines()
+    assert lines == ["| a | b   |", "|---|-----|", "| 1 | 222 |"]
