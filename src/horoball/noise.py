@@ -13,7 +13,7 @@ from contextvars import ContextVar
 import torch
 from torch import Tensor
 
-__all__ = ["dealt", "standard_normal"]
+__all__ = ["dealt", "shared", "standard_normal"]
 
 _share: ContextVar[tuple[int, int, int] | None] = ContextVar("share", default=None)
 
@@ -38,6 +38,23 @@ def dealt(rank: int, ranks: int, rows: int) -> Iterator[None]:
         _share.reset(token)
 
 
+@contextmanager
+def shared() -> Iterator[None]:
+    """Within this context all rows get the same noise: what is made of a row does not depend on the others.
+
+    Example:
+        >>> with shared():
+        ...     noise = standard_normal(torch.Size((4, 2)), torch.float32, None)
+        >>> torch.equal(noise[0], noise[3])
+        True
+    """
+    token = _share.set((0, 0, 1))
+    try:
+        yield
+    finally:
+        _share.reset(token)
+
+
 def standard_normal(shape: torch.Size, dtype: torch.dtype, device: torch.device | None, row_axis: int = -2) -> Tensor:
     """Standard normal numbers of a shape whose rows lie along `row_axis`.
 
@@ -51,6 +68,8 @@ def standard_normal(shape: torch.Size, dtype: torch.dtype, device: torch.device 
     rank, ranks, rows = share
     whole = list(shape)
     whole[row_axis] = rows
+    if ranks == 0:
+        return torch.randn(whole, dtype=dtype, device=device).expand(shape)
     part = [slice(None)] * len(shape)
     part[row_axis] = slice(rank, None, ranks)
     return torch.randn(whole, dtype=dtype, device=device)[tuple(part)]

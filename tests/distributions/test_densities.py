@@ -89,12 +89,12 @@ def legendre(order: int, start: float, stop: float) -> tuple[Tensor, Tensor]:
 
 def directions(d: int) -> tuple[Tensor, Tensor]:
     """Unit vectors and weights that sum to the area of the sphere: trapezoidal in the angle, Gauss's in the height."""
-    turns = 160 if d == 2 else 80
+    turns = 160 if d == 2 else 72
     phi = torch.arange(turns, dtype=torch.float64) * (2 * math.pi / turns)
     circle = torch.stack((phi.cos(), phi.sin()), -1)
     if d == 2:
         return circle, torch.full((turns,), 2 * math.pi / turns, dtype=torch.float64)
-    height, w = gauss_legendre(56)
+    height, w = gauss_legendre(52)
     ring = (1 - height**2).sqrt()[:, None, None] * circle
     sphere = torch.cat((ring, height[:, None, None].expand(-1, turns, 1)), -1).reshape(-1, 3)
     return sphere, (w * 2 * math.pi / turns).repeat_interleave(turns)
@@ -104,7 +104,7 @@ def ball_rule(law: BallNormal, sigma: float) -> tuple[Tensor, Tensor]:
     """Points and weights for the Riemannian measure, in polar coordinates around the origin, not around the mean."""
     d, c = law.event_shape[0], law.ball.c
     farthest = law.loc.norm().item() + 1.6 * (d - 1) * math.sqrt(c) * sigma**2 + 12.5 * sigma
-    R, w = legendre(120, 0.0, farthest)
+    R, w = legendre(100, 0.0, farthest)
     growth = torch.sinh(math.sqrt(c) * R) / math.sqrt(c) if c else R
     u, area = directions(d)
     return R[:, None, None] * u, (w * growth ** (d - 1))[:, None] * area
@@ -277,5 +277,5 @@ def test_radii_have_the_mean_the_variance_and_the_entropy_of_the_law(d: int, roo
 @pytest.mark.parametrize("root", [1e-3, 0.3, 3.0])
 def test_entropy_in_high_dimension_is_the_mean_of_minus_the_log_density(kind: str, root: float) -> None:
     law = law_of(kind, 50, (root / 0.5) ** 2, 0.5)
-    _, log_q = law.rsample_and_log_prob((10**5,))
+    _, log_q = law.rsample_and_log_prob((3 * 10**4,))
     assert_mean(-log_q, law.entropy())

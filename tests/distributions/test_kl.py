@@ -106,10 +106,7 @@ def test_divergence_is_the_mean_of_the_log_ratio(
 
 @pairs
 @pytest.mark.parametrize(("c", "at"), [(0.0, 0.7), (0.3, 0.7), (1.0, 1e-4), (1.0, 2.0), (4.0, 2.0)])
-@dtypes
-def test_divergence_agrees_with_an_integral_over_the_disc(
-    q_kind: str, p_kind: str, c: float, at: float, dtype: torch.dtype
-) -> None:
+def test_divergence_agrees_with_an_integral_over_the_disc(q_kind: str, p_kind: str, c: float, at: float) -> None:
     ball, root = PoincareBall(c), math.sqrt(c)
     q, p = normal(q_kind, ball, at=at, sigma=0.6), normal(p_kind, ball, at=-0.1, sigma=0.8)
     # Polar coordinates around q's mean
@@ -121,8 +118,9 @@ def test_divergence_agrees_with_an_integral_over_the_disc(
     mass = (w * (torch.sinh(root * r) / root if c else r))[:, None] * (2 * math.pi / 1024)
     log_q = q.log_prob(z)
     expected = (mass * log_q.exp() * (log_q - p.log_prob(z))).sum()
-    q, p = (KINDS[k](x.loc.to(dtype), x.scale.to(dtype), ball) for k, x in ((q_kind, q), (p_kind, p)))
-    assert_close(kl_divergence(q, p), expected, "integral", dtype)
+    for dtype in DTYPES:
+        pair = (type(law)(law.loc.to(dtype), law.scale.to(dtype), ball) for law in (q, p))
+        assert_close(kl_divergence(*pair), expected, "integral", dtype)
 
 
 @pairs

@@ -63,7 +63,7 @@ class HyperbolicRadius(Distribution):
             >>> HyperbolicRadius(3, torch.tensor(1.0), PoincareBall(1.0)).log_normalizer
             tensor(1.3872)
         """
-        return log_normalizer(self.scale, self.ball.c, self.d)
+        return log_normalizer(self.scale, self.ball.c, self.d).to(self.scale.dtype)
 
     def rsample(self, sample_shape: Any = torch.Size()) -> Tensor:  # noqa: B008
         """Radii by inversion of the cdf, differentiable in σ and c [eq:implicit_gradient].
@@ -76,7 +76,7 @@ class HyperbolicRadius(Distribution):
         """
         shape = self._extended_shape(sample_shape)
         epsilon = torch.randn(shape, dtype=wide_dtype(self.scale), device=self.scale.device)
-        return draw(self.scale, self.ball.c, epsilon, self.d)[0]
+        return draw(self.scale, self.ball.c, epsilon, self.d)[0].to(self.scale.dtype)
 
     def log_prob(self, value: Tensor) -> Tensor:
         """Log density with respect to dr.
@@ -89,7 +89,7 @@ class HyperbolicRadius(Distribution):
             self._validate_sample(value)
         r, sigma = wide(value), wide(self.scale)
         growth = torch.log(r) + log_sinhc(self.ball.c * r * r)
-        log_p = (self.d - 1) * growth - (r / sigma).square() / 2 - wide(self.log_normalizer)
+        log_p = (self.d - 1) * growth - (r / sigma).square() / 2 - log_normalizer(self.scale, self.ball.c, self.d)
         return log_p.to(torch.promote_types(value.dtype, self.scale.dtype))
 
     def cdf(self, value: Tensor) -> Tensor:
@@ -158,4 +158,5 @@ class HyperbolicRadius(Distribution):
         r = sigma.unsqueeze(-1) * t
         growth = torch.log(r) + log_sinhc(self.ball.c * r * r)
         log_p = (self.d - 1) * growth - t.square() / 2
-        return (wide(self.log_normalizer) - (w * log_p).sum(-1)).to(self.scale.dtype)
+        log_z = log_normalizer(self.scale, self.ball.c, self.d)
+        return (log_z - (w * log_p).sum(-1)).to(self.scale.dtype)

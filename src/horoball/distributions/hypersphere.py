@@ -13,7 +13,7 @@ from torch.distributions.constraints import Constraint
 from horoball.noise import standard_normal
 from horoball.numerics import may_hold, static
 
-__all__ = ["HypersphericalUniform", "log_area", "uniform_direction"]
+__all__ = ["HypersphericalUniform", "log_area", "unit_vectors"]
 
 
 class _UnitSphere(Constraint):
@@ -39,19 +39,20 @@ def log_area(d: int) -> float:
     return math.log(2) + d / 2 * math.log(math.pi) - math.lgamma(d / 2)
 
 
-def uniform_direction(shape: torch.Size, dtype: torch.dtype, device: torch.device | None) -> Tensor:
-    """Directions of standard normal vectors.
+def unit_vectors(x: Tensor) -> Tensor:
+    """Directions of vectors; the first axis for a vector of zeros.
 
     Example:
-        >>> torch.allclose(uniform_direction(torch.Size((5, 3)), torch.float32, None).norm(dim=-1), torch.ones(5))
-        True
+        >>> unit_vectors(torch.tensor([[0.0, 2.0], [0.0, 0.0]]))
+        tensor([[0., 1.],
+                [1., 0.]])
     """
-    x = standard_normal(shape, dtype, device)
     norm = torch.linalg.vector_norm(x, dim=-1, keepdim=True)
     lost = norm == 0
-    if may_hold(lost):  # once in 2^(24d) or so; any direction will do
-        x = x + lost * torch.nn.functional.one_hot(torch.zeros((), dtype=torch.long, device=device), shape[-1])
-        norm = norm + lost
+    if may_hold(lost):  # of normal vectors one in 2^(24d) or so
+        first = torch.zeros(x.shape[-1], dtype=x.dtype, device=x.device)
+        first[0] = 1
+        x, norm = x + lost * first, norm + lost
     return x / norm
 
 
@@ -106,7 +107,7 @@ class HypersphericalUniform(Distribution):
             >>> HypersphericalUniform(2, (4,)).rsample((3,)).shape
             torch.Size([3, 4, 2])
         """
-        return uniform_direction(self._extended_shape(sample_shape), self.dtype, self.device)
+        return unit_vectors(standard_normal(self._extended_shape(sample_shape), self.dtype, self.device))
 
     def log_prob(self, value: Tensor) -> Tensor:
         """Minus the log of the area, at every unit vector.

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
+from horoball.autograd import first_order
 from horoball.distributions import radius_law
 from horoball.distributions.radius_law import Law
 from horoball.distributions.radius_table import EPSILON_MAX, Place, locate, lookup, lookup_law
@@ -59,10 +59,10 @@ class _LogNormalizer(torch.autograd.Function):
         J, M = _law(d, _lambda(scale, c), exact=scale.dtype == torch.float64)
         _save(ctx, c, scale, M)
         ctx.d = d
-        return (d * torch.log(wide(scale)) + J).to(scale.dtype)
+        return d * torch.log(wide(scale)) + J
 
     @staticmethod
-    @once_differentiable
+    @first_order
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         c, (scale, M) = _load(ctx)
         g = wide(grad)
@@ -70,7 +70,7 @@ class _LogNormalizer(torch.autograd.Function):
 
 
 class _Draw(torch.autograd.Function):
-    """r with F(r) = Φ(ε), and −r²/2σ² − log Z_r, which shares its work and is summed in float64."""
+    """r with F(r) = Φ(ε), and −r²/2σ² − log Z_r, which shares its work."""
 
     @staticmethod
     def forward(ctx: Any, scale: Tensor, c: Curvature, epsilon: Tensor, d: int, exact: bool) -> tuple[Tensor, Tensor]:
@@ -79,10 +79,10 @@ class _Draw(torch.autograd.Function):
         _save(ctx, c, scale, t, Y, M)
         ctx.d = d
         sigma = wide(scale)
-        return (sigma * t).to(scale.dtype), (-t * t / 2 - d * torch.log(sigma) - J).to(scale.dtype)
+        return sigma * t, -t * t / 2 - d * torch.log(sigma) - J
 
     @staticmethod
-    @once_differentiable
+    @first_order
     def backward(ctx: Any, grad_r: Tensor, grad_q: Tensor) -> tuple[Tensor | None, ...]:
         c, (scale, t, Y, M) = _load(ctx)
         sigma = wide(scale)
@@ -110,7 +110,7 @@ class _LowerTail(torch.autograd.Function):
         return torch.where(inside, torch.where(at.left, part, 1 + part), t.clamp(0.0, 1.0).round()).to(r.dtype)
 
     @staticmethod
-    @once_differentiable
+    @first_order
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         c, (r, scale, t, Y, p) = _load(ctx)
         g = wide(grad) * p / wide(scale)
@@ -130,7 +130,7 @@ class _Nodes(torch.autograd.Function):
         return t, w
 
     @staticmethod
-    @once_differentiable
+    @first_order
     def backward(ctx: Any, _: Tensor, grad: Tensor) -> tuple[Tensor, None, None]:
         lam, t, w = ctx.saved_tensors
         score = t * t * coth_excess(lam.unsqueeze(-1) * t * t)
@@ -203,11 +203,11 @@ def _chunked(work: Any, epsilon: Tensor, *fields: Tensor) -> tuple[Tensor, Tenso
 
 
 def log_normalizer(scale: Tensor, c: Curvature, d: int) -> Tensor:
-    """log Z_r = log ∫ exp(−r²/2σ²) (sinh(√c r)/√c)^(d−1) dr [eq:Zr2].
+    """log Z_r = log ∫ exp(−r²/2σ²) (sinh(√c r)/√c)^(d−1) dr, in float64 [eq:Zr2].
 
     Example:
-        >>> log_normalizer(torch.tensor(1.0), 0.0, 2)  # ∫ r exp(−r²/2) dr = 1
-        tensor(...)
+        >>> log_normalizer(torch.tensor(1.0), 0.0, 3)  # ∫ r² exp(−r²/2) dr = √(π/2)
+        tensor(0.2258, dtype=torch.float64)
     """
     return _LogNormalizer.apply(scale, c, d)
 
@@ -217,7 +217,7 @@ def draw(scale: Tensor, c: Curvature, epsilon: Tensor, d: int) -> tuple[Tensor, 
 
     Example:
         >>> draw(torch.tensor(1.0), 0.0, torch.tensor(0.0), 2)  # the median r = √(2 log 2), and −log 2
-        (tensor(1.1774), tensor(-0.6931))
+        (tensor(1.1774, dtype=torch.float64), tensor(-0.6931, dtype=torch.float64))
     """
     return _Draw.apply(scale, c, epsilon, d, scale.dtype == torch.float64)
 
@@ -233,7 +233,8 @@ def quantile(scale: Tensor, c: Curvature, epsilon: Tensor, d: int) -> Tensor:
     epsilon_safe = torch.where(inside, epsilon, 0.0)
     beyond = not torch.compiler.is_compiling() and bool((epsilon_safe.abs() > EPSILON_MAX).any())
     r, _ = _Draw.apply(scale, c, epsilon_safe, d, beyond or scale.dtype == torch.float64)
-    return torch.where(inside, r, epsilon.clamp_min(0.0).to(r.dtype))  # 0, ∞, and what is not a number
+    r = torch.where(inside, r, epsilon.clamp_min(0.0).to(r.dtype))  # 0, ∞, and what is not a number
+    return r.to(scale.dtype)
 
 
 def lower_tail(r: Tensor, scale: Tensor, c: Curvature, d: int) -> Tensor:

@@ -7,7 +7,7 @@ from torch import Tensor
 from torch.distributions import constraints
 
 from horoball.distributions.hyperbolic_radius import HyperbolicRadius
-from horoball.distributions.hypersphere import log_area, uniform_direction
+from horoball.distributions.hypersphere import log_area, unit_vectors
 from horoball.distributions.normal import BallNormal
 from horoball.distributions.radius_autograd import draw, log_normalizer, radius_nodes
 from horoball.manifolds import PoincareBall
@@ -79,6 +79,10 @@ class RiemannianNormal(BallNormal):
             >>> RiemannianNormal(torch.zeros(2), torch.ones(1), PoincareBall(0.0)).log_normalizer  # log 2π
             tensor(1.8379)
         """
+        return self._log_z().to(self.scale.dtype)
+
+    def _log_z(self) -> Tensor:
+        """log Z in float64: its two terms cancel, and the energy it is added to is as large."""
         d = self.loc.shape[-1]
         return log_normalizer(self.scale.squeeze(-1), self.ball.c, d) + log_area(d)
 
@@ -87,13 +91,15 @@ class RiemannianNormal(BallNormal):
         sigma = self.scale.squeeze(-1)
         epsilon = standard_normal(shape[:-1], wide_dtype(sigma), sigma.device, row_axis=-1)
         r, log_radial = draw(sigma, self.ball.c, epsilon, d)
-        direction = uniform_direction(shape, self.loc.dtype, self.loc.device)
-        return r.unsqueeze(-1) * direction, log_radial - log_area(d)
+        # |v| is to be r to the last digit: log q falls with its square. So the product is rounded once, at the end.
+        x = standard_normal(shape, self.loc.dtype, self.loc.device)
+        v = unit_vectors(wide(x)) * r.unsqueeze(-1)
+        return v.to(x.dtype), (log_radial - log_area(d)).to(x.dtype)
 
     def _log_density(self, v: Tensor) -> Tensor:
         # Summed in float64: both terms grow as (d − 1)²cσ² and float32 would round each.
         t = torch.linalg.vector_norm(v, dim=-1, dtype=wide_dtype(v)) / wide(self.scale.squeeze(-1))
-        return (-t * t / 2 - wide(self.log_normalizer)).to(v.dtype)
+        return (-t * t / 2 - self._log_z()).to(v.dtype)
 
     def entropy(self) -> Tensor:
         """−E[log q(z)] = log Z + E[r²]/2σ².
@@ -104,4 +110,4 @@ class RiemannianNormal(BallNormal):
         """
         sigma = wide(self.scale)
         t, w = radius_nodes((self.ball.c * sigma * sigma).squeeze(-1), self.loc.shape[-1])
-        return self.log_normalizer + ((w * t * t).sum(-1) / 2).to(self.scale.dtype)
+        return (self._log_z() + (w * t * t).sum(-1) / 2).to(self.scale.dtype)

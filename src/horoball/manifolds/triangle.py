@@ -200,7 +200,9 @@ def third_vertex(mu: Tensor, v: Tensor, tri: Triangle, c: Curvature) -> Tensor:
     radial = radial / torch.where(near, tri.R1, 1.0)
     # A μ + B v as B (μ + v) + (A − B) μ: for near pairs close to the origin μ + v is exact and A − B small.
     z = narrow(torch.where(near, radial, f.A - f.B), mu) * mu + narrow(torch.where(near, 0.0, f.B), mu) * (mu + v)
-    return z + narrow(torch.where(near, tri.R2 * f.B, 0.0), mu) * tri.e
+    z = z + narrow(torch.where(near, tri.R2 * f.B, 0.0), mu) * tri.e
+    # A direction far out is known to few digits, and takes the sum's length with it; d(0, z) is known to all of them.
+    return z * narrow(torch.where(near, tri.Rz * inverse(_norm(z)), 1.0), mu)
 
 
 def narrow(x: Tensor, like: Tensor) -> Tensor:
