@@ -9,6 +9,7 @@ keeps passing until the samples change; after such a change a correct sampler fa
 from __future__ import annotations
 
 import math
+import zlib
 from collections.abc import Iterator
 from itertools import product
 
@@ -34,9 +35,10 @@ sizes = pytest.mark.parametrize("n", [10**5, pytest.param(10**6, marks=pytest.ma
 
 
 @pytest.fixture(autouse=True)
-def seed() -> Iterator[None]:
+def seed(request: pytest.FixtureRequest) -> Iterator[None]:
+    """One for each test: radii are drawn by inversion, and one seed for all would be the same draw in every setting."""
     with torch.random.fork_rng():
-        torch.manual_seed(20)
+        torch.manual_seed(zlib.crc32(request.node.name.encode()))
         yield
 
 
@@ -89,12 +91,12 @@ def legendre(order: int, start: float, stop: float) -> tuple[Tensor, Tensor]:
 
 def directions(d: int) -> tuple[Tensor, Tensor]:
     """Unit vectors and weights that sum to the area of the sphere: trapezoidal in the angle, Gauss's in the height."""
-    turns = 160 if d == 2 else 72
+    turns = 160 if d == 2 else 80
     phi = torch.arange(turns, dtype=torch.float64) * (2 * math.pi / turns)
     circle = torch.stack((phi.cos(), phi.sin()), -1)
     if d == 2:
         return circle, torch.full((turns,), 2 * math.pi / turns, dtype=torch.float64)
-    height, w = gauss_legendre(52)
+    height, w = gauss_legendre(56)
     ring = (1 - height**2).sqrt()[:, None, None] * circle
     sphere = torch.cat((ring, height[:, None, None].expand(-1, turns, 1)), -1).reshape(-1, 3)
     return sphere, (w * 2 * math.pi / turns).repeat_interleave(turns)
@@ -104,7 +106,7 @@ def ball_rule(law: BallNormal, sigma: float) -> tuple[Tensor, Tensor]:
     """Points and weights for the Riemannian measure, in polar coordinates around the origin, not around the mean."""
     d, c = law.event_shape[0], law.ball.c
     farthest = law.loc.norm().item() + 1.6 * (d - 1) * math.sqrt(c) * sigma**2 + 12.5 * sigma
-    R, w = legendre(100, 0.0, farthest)
+    R, w = legendre(110, 0.0, farthest)
     growth = torch.sinh(math.sqrt(c) * R) / math.sqrt(c) if c else R
     u, area = directions(d)
     return R[:, None, None] * u, (w * growth ** (d - 1))[:, None] * area

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+import zlib
 from collections.abc import Callable, Iterator
 from itertools import product
 
@@ -20,8 +21,8 @@ KINDS: dict[str, Callable[..., BallNormal]] = {"wrapped": WrappedNormal, "rieman
 # "closed" is against torch's or another closed form, relative to the larger of 1 and the truth; "integral" against
 # a two-dimensional rule, which the far mean (√cρ = 4) strains most; "rounding" is what a divergence of 0 may be.
 TOLERANCE = {
-    "closed": {torch.float64: 1e-12, torch.float32: 2e-6},
-    "integral": {torch.float64: 1e-8, torch.float32: 2e-6},
+    "closed": {torch.float64: 1e-13, torch.float32: 1e-6},
+    "integral": {torch.float64: 1e-10, torch.float32: 1e-6},
     "rounding": {torch.float64: 1e-11, torch.float32: 1e-6},
 }
 
@@ -30,9 +31,10 @@ pairs = pytest.mark.parametrize(("q_kind", "p_kind"), list(product(KINDS, KINDS)
 
 
 @pytest.fixture(autouse=True)
-def seed() -> Iterator[None]:
+def seed(request: pytest.FixtureRequest) -> Iterator[None]:
+    """One for each test: radii are drawn by inversion, and one seed for all would be the same draw in every setting."""
     with torch.random.fork_rng():
-        torch.manual_seed(30)
+        torch.manual_seed(zlib.crc32(request.node.name.encode()))
         yield
 
 

@@ -85,7 +85,7 @@ def locate(d: int, lam: Tensor) -> Place:
     alpha = (d - 1) * wide(lam)
     X = torch.sqrt(table.shift + alpha)
     at = ((X - math.sqrt(table.shift)) * table.scale).clamp_max_(float(table.cells))
-    cell = at.floor().clamp_max_(table.cells - 1)
+    cell = at.floor().clamp_max_(table.cells - 1).nan_to_num_(0.0)  # what is not a number stays so in x
     return Place(alpha, X, cell.long(), (at - cell).mul_(2).sub_(1))
 
 
