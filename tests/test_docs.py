@@ -24,6 +24,7 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 SOURCES = sorted((ROOT / "src").rglob("*.py"))
 
 # Methods that torch calls or documents: what they do is said by the example of their class.
+CORE = {"autograd", "noise", "numerics", "quadrature", "manifolds", "distributions", "nn"}
 WITHOUT_EXAMPLE = {"expand", "extra_repr", "forward"}
 
 
@@ -167,8 +168,13 @@ def public() -> Iterator[tuple[str, Any]]:
             value = getattr(module, name)
             if not (inspect.isfunction(value) or inspect.isclass(value)) or value.__module__ != module.__name__:
                 continue
+            if inspect.isabstract(value) or getattr(value, "_is_protocol", False):
+                continue  # nothing to make an example of
             yield f"{module.__name__}.{name}", value
-            for key, member in vars(value).items() if inspect.isclass(value) else ():
+            # Above the mathematical core a class is used as a whole: the example of the class shows its methods.
+            if module.__name__.split(".")[1] not in CORE or not inspect.isclass(value):
+                continue
+            for key, member in vars(value).items():
                 is_method = inspect.isfunction(member) or isinstance(member, property | classmethod | staticmethod)
                 if is_method and not key.startswith("_") and key not in WITHOUT_EXAMPLE:
                     yield f"{module.__name__}.{name}.{key}", member

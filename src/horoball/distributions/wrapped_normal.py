@@ -73,9 +73,11 @@ class WrappedNormal(BallNormal):
                 f"WrappedNormal with loc of shape {tuple(loc.shape)} expects {name} of shape {shapes}, d = {d}, "
                 f"got {tuple(given.shape)}."
             )
-        batch_shape = torch.broadcast_shapes(loc.shape[:-1], given.shape[:-axes])
+        batch_shape = loc.shape[:-1]
+        if given.shape[:-axes] != batch_shape:
+            batch_shape = torch.broadcast_shapes(batch_shape, given.shape[:-axes])
+            given = given.expand(*batch_shape, *given.shape[-axes:])
         self._event_axes = axes
-        given = given.expand(*batch_shape, *given.shape[-axes:])
         self.scale, self.scale_tril = (given, None) if scale is not None else (None, given)
         # torch validates every constrained attribute; only one of the two exists.
         name = "scale" if scale is not None else "scale_tril"
@@ -109,13 +111,16 @@ class WrappedNormal(BallNormal):
 
     def _log_normal(self, epsilon: Tensor) -> Tensor:
         """log N(v | 0, Σ) from v = Σ^½ ε, with the plain normal's constant [errata:4]."""
-        return -epsilon.square().sum(-1) / 2 - (self._log_det() + self.loc.shape[-1] / 2 * math.log(2 * math.pi))
+        constant = self.loc.shape[-1] / 2 * math.log(2 * math.pi)
+        return (epsilon * epsilon).sum(-1).mul(-0.5).sub(constant) - self._log_det()
 
     def _log_det(self) -> Tensor:
         """log |Σ|/2."""
         if self.scale_tril is not None:
             return self.scale_tril.diagonal(dim1=-2, dim2=-1).log().sum(-1)
-        return self.scale.log().sum(-1) * (self.loc.shape[-1] / self.scale.shape[-1])
+        if self.is_isotropic:
+            return self.scale.squeeze(-1).log() * self.loc.shape[-1]
+        return self.scale.log().sum(-1)
 
     @property
     def variances(self) -> Tensor:

@@ -4,7 +4,8 @@ The formulas are those of the `triangle`, with hyperbolic functions as they stan
 and all of it in float64: two vectors a point are few. Rounding is then invisible in float32, unless v all but undoes μ
 or √c(|μ| + |v|) exceeds 300; batches with such vectors, float64 and a c that is a tensor go the general way.
 
-μ and v are kept as one tensor of shape (2, *batch, d), so that what is done to both is done once.
+At a batch of some hundred points the time goes into starting operations, not into numbers. So what is done to both μ
+and v is done once, to a tensor of shape (2, *batch, d), and sums of products are gathered in place.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from horoball.manifolds.triangle import Curvature
 __all__ = ["moderate_exp"]
 
 _TINY = 1e-30  # floor of a length: sinh(a)/a is 1 and a direction 0 there
+_MOST = 1e125  # of sinh²(a_z/2): products of two such numbers are still float64
 _UNDONE = 1e-7  # least sinh²(a_z/2)/(sinh a sinh b): float64's rounding over it is well below float32's
 
 
@@ -42,56 +44,62 @@ class _ModerateExp(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, mu: Tensor, v: Tensor, c: float) -> tuple[Tensor, bool]:
         s = math.sqrt(c)
-        both = torch.stack((mu, v)).double()
-        R = torch.linalg.vector_norm(both, dim=-1, keepdim=True).clamp_min(_TINY)
-        unit = both / R
-        e = unit.sum(0)
-        P = e.mul_(e).sum(-1, keepdim=True).mul_(0.25)
-        a, b = ab = s * R
-        k = 2 * P - 1
-        sinh, cosh = torch.sinh(ab), torch.cosh(ab)
+        unit = torch.stack((mu, v)).double()
+        R = torch.linalg.vector_norm(unit, dim=-1, keepdim=True).clamp_min_(_TINY)
+        unit.div_(R)
+        u, w = unit.unbind(0)
+        k = (u * w).sum(-1, keepdim=True)  # cos φ
+        ab = R * s
+        sinh, cosh = ab.sinh(), ab.cosh_()
+        (sinh_a, sinh_b), cosh_b = sinh.unbind(0), cosh[1]
+        tanh_half = torch.tanh(R[0] * (s / 2))
         # x = sinh(a_z/2), from which a_z, sinh a_z = 2x√(1 + x²) and cosh a_z = 1 + 2x²
-        product = sinh[0] * sinh[1]
-        x2 = torch.addcmul(torch.sinh((a - b) / 2).square_(), product, P)
-        if not bool(((a + b < 300) & (x2 > _UNDONE * product)).all()):
+        half = (R[0] - R[1]).mul_(s / 2).sinh_()
+        product = sinh_a * sinh_b
+        x2 = torch.addcmul(half * half, product, (k + 1).mul_(0.5))
+        if not (x2.max() < _MOST and torch.add(x2, product, alpha=-_UNDONE).min() > 0):
             return mu, False
-        x, root = x2.sqrt(), (1 + x2).sqrt_()
-        az = torch.log1p(torch.addcdiv(x, x2, 1 + root)).mul_(2)
-        inverse = 0.5 / (x * root)
-        ratio = az * inverse / s  # R_z/sinh a_z
-        lift = sinh[0] * torch.tanh(a / 2)  # cosh a − 1
-        weight = torch.stack((torch.addcmul(sinh[0] * cosh[1], k * sinh[1], lift), sinh[1])).mul_(ratio)
-        z = (weight * unit).sum(0)
+        x, root = x2.sqrt(), (x2 + 1).sqrt_()
+        az = torch.addcdiv(x, x2, root + 1).log1p_().mul_(2)
+        inverse = (x * root).reciprocal_().mul_(0.5)  # 1/sinh a_z
+        ratio = (az * inverse).mul_(1 / s)  # R_z/sinh a_z
+        lift = sinh_a * tanh_half  # cosh a − 1
+        weight_u = torch.addcmul(sinh_a * cosh_b, k * sinh_b, lift).mul_(ratio)
+        weight_w = sinh_b * ratio
+        z = (u * weight_u).addcmul_(w, weight_w)
         ctx.s = s
-        ctx.save_for_backward(R, unit, k, sinh, cosh, lift, x2, az, inverse, ratio, weight)
+        ctx.save_for_backward(R, unit, k, sinh, cosh, lift, tanh_half, x2, az, inverse, ratio, weight_u, weight_w)
         return z.to(mu.dtype), True
 
     @staticmethod
     @first_order
     def backward(ctx: Any, grad: Tensor, _: None) -> tuple[Tensor, Tensor, None]:
-        R, unit, k, sinh, cosh, lift, x2, az, inverse, ratio, weight = ctx.saved_tensors
+        R, unit, k, sinh, cosh, lift, t, x2, az, inverse, ratio, weight_u, weight_w = ctx.saved_tensors
+        (R1, R2), (u, w) = R.unbind(0), unit.unbind(0)
+        (sinh_a, sinh_b), (cosh_a, cosh_b) = sinh.unbind(0), cosh.unbind(0)
         g = grad.double()
-        along = (g * unit).sum(-1, keepdim=True)  # g along μ̂ and v̂
-        across = torch.addcmul(along.flip(0), k, along, value=-1)  # and along n = v̂ − kμ̂, m = μ̂ − kv̂
-        (g_u, g_w), (g_n, g_m) = along, across
-        lam1, lam2 = sinh * inverse
-        mixed = sinh * cosh.flip(0)
-        cos1, cos2 = torch.addcmul(mixed, k, mixed.flip(0)).mul_(inverse)  # ∂R_z/∂|μ| and ∂R_z/∂|v|
-        cosh_z = 1 + 2 * x2
+        g_u, g_w = (g * unit).sum(-1, keepdim=True).unbind(0)
+        g_n, g_m = torch.addcmul(g_w, k, g_u, value=-1), torch.addcmul(g_u, k, g_w, value=-1)  # along v̂ − kμ̂, μ̂ − kv̂
+        lam1, lam2 = sinh_a * inverse, sinh_b * inverse
+        out, back = sinh_a * cosh_b, cosh_a * sinh_b
+        cos1 = torch.addcmul(out, k, back).mul_(inverse)  # ∂R_z/∂|μ|
+        cos2 = torch.addcmul(back, k, out).mul_(inverse)  # ∂R_z/∂|v|
+        cosh_z = (x2 * 2).add_(1)
         g_r = torch.addcmul(cos1 * g_u, lam2, g_n)  # along ẑ
-        turn = torch.addcmul(cos1 * g_n, lam2 * (k * k - 1), g_u)
-        A, B = weight / R
-        Cz = az * cosh_z * inverse
-        sinhc_a, sinhc_b = sinh / (ctx.s * R)
-        t = lift / sinh[0]  # tanh(a/2)
-        bend = torch.addcmul(t, cosh_z, torch.addcmul(k * sinh[1], t, cosh[1])).mul_(inverse * ratio * sinh[0] / R[0])
-        side1 = lam2 * (sinhc_a * (g_r - Cz * lam2 * g_n) - bend * g_u)
-        side2 = sinhc_b * lam1 * g_r - B * (
-            cos2 * (cos1 - k * lam2) * g_w + g_m * torch.addcmul(lam1 * lam1, lift * cos2, lam2)
+        turn = (cos1 * g_n).addcmul_(lam2 * g_u, (k * k).sub_(1))
+        A, B = weight_u / R1, weight_w / R2
+        lean = lam2 * (az * cosh_z).mul_(inverse)  # λ₂ a_z coth a_z
+        bend = torch.addcmul(t, cosh_z, torch.addcmul(k * sinh_b, t, cosh_b)).mul_(lam1).mul_(ratio).div_(R1)
+        side1 = torch.addcmul(g_r, lean, g_n, value=-1).mul_(sinh_a / R1).mul_(1 / ctx.s)
+        side1 = side1.addcmul_(bend, g_u, value=-1).mul_(lam2)
+        side2 = (sinh_b / R2).mul_(1 / ctx.s).mul_(lam1).mul_(g_r)
+        fall = torch.addcmul(cos1, k, lam2, value=-1).mul_(cos2).mul_(g_w)
+        side2.addcmul_(B, fall.addcmul_(g_m, torch.addcmul(lam1 * lam1, lift * cos2, lam2)), value=-1)
+        radial1 = (
+            torch.addcmul(g_r * cos1, turn, lean, value=-1).addcmul_(A, g_u, value=-1).addcmul_(k, side1, value=-1)
         )
-        radial1 = g_r * cos1 - turn * lam2 * Cz - A * g_u - k * side1
-        radial2 = g_r * cos2 + turn * lam1 * ratio * ctx.s - B * g_w - k * side2
-        plane = torch.stack((A, B)) * g
-        plane.addcmul_(torch.stack((radial1, radial2)), unit).addcmul_(torch.stack((side1, side2)), unit.flip(0))
-        grad_mu, grad_v = plane.to(grad.dtype)
-        return grad_mu, grad_v, None
+        radial2 = (turn * lam1).mul_(ratio).mul_(ctx.s).addcmul_(g_r, cos2)
+        radial2.addcmul_(B, g_w, value=-1).addcmul_(k, side2, value=-1)
+        grad_mu = (g * A).addcmul_(u, radial1).addcmul_(w, side1)
+        grad_v = (g * B).addcmul_(w, radial2).addcmul_(u, side2)
+        return grad_mu.to(grad.dtype), grad_v.to(grad.dtype), None

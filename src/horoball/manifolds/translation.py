@@ -16,18 +16,16 @@ from horoball.manifolds.exponential import moderate_exp
 from horoball.manifolds.triangle import (
     Curvature,
     Triangle,
-    angles,
-    bend,
     dot,
     inverse,
     narrow,
-    rates_in_c,
     scaled,
     solve,
     third_side,
     third_vertex,
     unit,
 )
+from horoball.manifolds.triangle_rates import angles, bend, rates_in_c
 from horoball.numerics import wide
 
 __all__ = ["side", "translate", "translated_radius"]
@@ -143,6 +141,8 @@ class _Side(torch.autograd.Function):
 
 
 def _prepare(mu: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+    if mu.dtype == v.dtype and mu.shape == v.shape:
+        return mu, v
     kind = torch.promote_types(mu.dtype, v.dtype)
     mu, v = torch.broadcast_tensors(mu.to(kind), v.to(kind))
     return mu, v

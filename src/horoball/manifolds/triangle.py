@@ -18,18 +18,17 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from horoball.numerics import may_hold, polynomial, scaled_sinhc, wide, wide_dtype
+from horoball.numerics import may_hold, scaled_sinhc, wide, wide_dtype
 
 __all__ = [
+    "E_MAX",
     "Curvature",
     "Scaled",
     "Triangle",
-    "angles",
-    "bend",
     "dot",
     "inverse",
     "narrow",
-    "rates_in_c",
+    "positive",
     "scaled",
     "solve",
     "third_side",
@@ -41,7 +40,7 @@ Curvature = float | Tensor
 """c ≥ 0: a number, or a tensor of one element when its gradient is wanted."""
 
 _FLOOR = 1e-30  # added to nothing, it keeps x/x at 1 where x is 0
-_E_MAX = 300.0  # exponents are capped here: a product of two such factors is still a float64
+E_MAX = 300.0  # exponents are capped here: a product of two such factors is still a float64
 
 
 class Triangle(NamedTuple):
@@ -65,8 +64,13 @@ def _root(c: Curvature) -> Curvature:
     return wide(c).sqrt() if isinstance(c, Tensor) else math.sqrt(c)
 
 
-def _positive(c: Curvature) -> Curvature:
-    """c where it may divide: 1 stands for 0 in branches that are not taken."""
+def positive(c: Curvature) -> Curvature:
+    """c where it may divide: 1 stands for 0 in branches that are not taken.
+
+    Example:
+        >>> positive(0.0), positive(2.0)
+        (1.0, 2.0)
+    """
     return torch.where(c > 0, wide(c), 1.0) if isinstance(c, Tensor) else (c or 1.0)
 
 
@@ -127,14 +131,14 @@ def third_side(R1: Tensor, R2: Tensor, gap: Tensor, P: Tensor, c: Curvature) -> 
     S = (a + b) / 2
     one = gap.abs() / 2 * scaled_sinhc(s * gap.abs() / 2)
     two = R1 * R2 * scaled_sinhc(a) * scaled_sinhc(b) * P
-    N = torch.exp(S.clamp_max(_E_MAX / 2)) * torch.hypot(one * torch.exp(-torch.minimum(a, b)), two.sqrt())
+    N = torch.exp(S.clamp_max(E_MAX / 2)) * torch.hypot(one * torch.exp(-torch.minimum(a, b)), two.sqrt())
     x = (s * N).clamp_min(_FLOOR)
     near = 2 * N * torch.log1p(x + x * x / (1 + torch.sqrt(1 + x * x))) / x  # 2 asinh(√cN)/√c
-    beyond = S >= _E_MAX / 2
+    beyond = S >= E_MAX / 2
     if not may_hold(beyond):
         return near
     # Far out the same in logarithms: asinh exp h = h + log(1 + √(1 + exp(−2h)))
-    root = _root(_positive(c))
+    root = _root(positive(c))
     h = torch.logaddexp(2 * torch.log(one) + (a - b).abs(), torch.log(two) + 2 * S) / 2
     h = h + (torch.log(root) if isinstance(root, Tensor) else math.log(root))
     far = torch.where(h > 0, h + torch.log1p(torch.sqrt(1 + torch.exp(-2 * h.abs()))), torch.asinh(torch.exp(h)))
@@ -172,7 +176,7 @@ def scaled(tri: Triangle, c: Curvature) -> Scaled:
     s = _root(c)
     a, b, az = s * tri.R1, s * tri.R2, s * tri.Rz
     sa, sb, sz = scaled_sinhc(a), scaled_sinhc(b), scaled_sinhc(az)
-    E = torch.exp((a + b - az).clamp_max(_E_MAX))
+    E = torch.exp((a + b - az).clamp_max(E_MAX))
     t = torch.tanh(a / 2)
     ea = torch.exp(-a)
     t_gap = 2 * ea / (1 + ea)  # 1 − t
@@ -226,92 +230,3 @@ def inverse(R: Tensor) -> Tensor:
         tensor([0.0000, 0.2500])
     """
     return torch.where(R > 0, 1 / R, 0.0)
-
-
-def angles(tri: Triangle, f: Scaled) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """λ₁ = sinh a/sinh a_z, λ₂ = sinh b/sinh a_z, ∂R_z/∂|μ|, ∂R_z/∂|v| and sinhc(a)·sinhc(b)/sinhc(a_z).
-
-    ẑ = (∂R_z/∂|μ|) μ̂ + λ₂ (v̂ − cos φ μ̂). Where z = 0 the limit along the radius is taken.
-
-    Example:
-        >>> tri = solve(torch.tensor([3.0, 0.0]), torch.tensor([0.0, 4.0]), 0.0)
-        >>> angles(tri, scaled(tri, 0.0))[2:4]  # in the plane: the cosines of the triangle 3, 4, 5
-        (tensor([0.6000], dtype=torch.float64), tensor([0.8000], dtype=torch.float64))
-    """
-    per_Rz = inverse(tri.Rz)
-    lam1 = tri.R1 * per_Rz * f.sa / f.sz * torch.exp((f.a - f.az).clamp_max(_E_MAX))
-    lam2 = tri.R2 * per_Rz * f.B
-    gap = (f.a - f.b).abs()
-    plus = tri.P * (tri.R1 + tri.R2) * scaled_sinhc(f.a + f.b) * f.E
-    minus = (1 - tri.P) * tri.gap * scaled_sinhc(gap) * torch.exp((gap - f.az).clamp_max(0.0))
-    per_sinh = per_Rz / f.sz
-    at_zero = torch.where(tri.Rz > 0, 0.0, 1.0)
-    return (
-        lam1,
-        lam2,
-        (plus + minus) * per_sinh + at_zero,
-        (plus - minus) * per_sinh - at_zero,
-        f.sa * f.sb / f.sz * f.E,
-    )
-
-
-def bend(tri: Triangle, f: Scaled, lam2: Tensor, cos2: Tensor, k: Tensor) -> Tensor:
-    """How fast A changes with the direction of μ: (R_z/|μ|)(1 − λ₂ cos ψ), and the same without 1/|μ| for short μ.
-
-    Example:
-        >>> tri = solve(torch.tensor([3.0, 0.0]), torch.tensor([0.0, 4.0]), 0.0)
-        >>> f = scaled(tri, 0.0)
-        >>> _, lam2, _, cos2, _ = angles(tri, f)
-        >>> bend(tri, f, lam2, cos2, 2 * tri.P - 1)  # (5/3)(1 − 4²/5²)
-        tensor([0.6000], dtype=torch.float64)
-    """
-    short = tri.R1 < tri.R2 / 4
-    direct = tri.Rz * inverse(torch.where(short, 0.0, tri.R1)) * (1 - lam2 * cos2)
-    az = torch.where(short, f.az, 1.0)
-    grown = f.sa / f.sz * f.E * 0.5 * ((f.t + k) + (f.t - k) * torch.exp(-2 * f.b)) / torch.tanh(az.clamp_min(1e-150))
-    small = f.sa / f.sz * torch.exp((f.a - 2 * f.az).clamp_max(_E_MAX)) * f.t / (az * f.sz).clamp_min(1e-150)
-    return torch.where(short, grown + small, direct)
-
-
-# Series of (sinhc x − 1)/x², (cosh x − 1)/x² and of the x²-derivative of the latter, in x²
-_SINHC_REST = [1 / math.factorial(2 * k + 3) for k in range(10)]
-_COSH_REST = [1 / math.factorial(2 * k + 2) for k in range(10)]
-_COSH_RATE = [(k + 1) / math.factorial(2 * k + 4) for k in range(10)]
-_SINHC_RATE = [(k + 1) / math.factorial(2 * k + 3) for k in range(10)]
-
-
-def rates_in_c(tri: Triangle, f: Scaled, cos1: Tensor, cos2: Tensor, Cz: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
-    """∂R_z/∂c and ∂θ/∂c per sin φ, where θ is the angle from μ to z at the origin.
-
-    A change of c rescales all sides; the difference quotient by c cancels for short sides, whose series does not.
-
-    Example:
-        >>> c = torch.zeros((), dtype=torch.float64)
-        >>> tri = solve(torch.tensor([3.0, 0.0]), torch.tensor([0.0, 4.0]), c)
-        >>> f = scaled(tri, c)
-        >>> _, _, cos1, cos2, _ = angles(tri, f)
-        >>> rates_in_c(tri, f, cos1, cos2, f.az, c)[0]  # |μ|²|v|²/6R_z
-        tensor([4.8000], dtype=torch.float64)
-    """
-    c = wide(c)
-    R1, R2, Rz = tri.R1, tri.R2, tri.Rz
-    per_Rz = inverse(Rz)
-    short = torch.maximum(f.a, f.b) < 1.0
-    rate = (cos1 * R1 + cos2 * R2 - Rz) / (2 * _positive(c))
-    twist = (f.sa / f.sz * torch.exp(f.a - 2 * f.az) / f.sz - f.B * Cz) / _positive(c)
-    ua, ub, uz = (torch.where(short, x * x, 0.0) for x in (f.a, f.b, f.az))
-    sinhc_a, sinhc_b, sinhc_z = (1 + u * polynomial(_SINHC_REST, u) for u in (ua, ub, uz))
-    # The derivative of (cosh a_z − 1)/c = (cosh(a − b) − 1)/c + 2P R₁R₂ sinhc(a) sinhc(b)
-    product_rate = R1 * R1 * polynomial(_SINHC_RATE, ua) * sinhc_b + R2 * R2 * sinhc_a * polynomial(_SINHC_RATE, ub)
-    slow = (
-        tri.gap**4 * polynomial(_COSH_RATE, torch.where(short, c * tri.gap * tri.gap, 0.0))
-        + 2 * tri.P * R1 * R2 * product_rate
-        - Rz**4 * polynomial(_COSH_RATE, uz)
-    ) * (per_Rz / sinhc_z)
-    slow_twist = (
-        R1 * R1 * polynomial(_SINHC_REST, ua)
-        - R2 * R2 * polynomial(_SINHC_REST, ub)
-        - sinhc_b * Rz * Rz * polynomial(_COSH_REST, uz)
-    ) / (sinhc_z * sinhc_z)
-    twist = torch.where(short, slow_twist, twist) * (R1 * per_Rz) * (R2 * per_Rz) / 2
-    return torch.where(short, slow, rate), twist

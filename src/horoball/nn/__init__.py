@@ -1,5 +1,6 @@
 """Layers on the Poincaré ball."""
 
 from horoball.nn.gyroplane import Gyroplane
+from horoball.nn.mlp import mlp
 
-__all__ = ["Gyroplane"]
+__all__ = ["Gyroplane", "mlp"]

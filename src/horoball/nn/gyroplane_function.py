@@ -200,7 +200,12 @@ def _to_inputs(
 
 def _sum_by_side(grad: Tensor, f: Tensor, far: Tensor) -> Tensor:
     """Σ ±g over the points on either side of each hyperplane; 0 where no hyperplane is far."""
-    return wide((grad * f.sign()).sum(0)) if may_hold(far) else wide(f.new_zeros(f.shape[1]))
+    if torch.compiler.is_compiling():
+        return wide((grad * f.sign()).sum(0))
+    total = wide(f.new_zeros(f.shape[1]))
+    if may_hold(far):  # few are
+        total[far] = wide((grad[:, far] * f[:, far].sign()).sum(0))
+    return total
 
 
 def _k(cosh: Tensor, s: Tensor, u: Tensor, precise: bool) -> Tensor:

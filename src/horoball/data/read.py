@@ -1,0 +1,230 @@
+"""Any source of rows as a table: files by their ending, arrays, sparse matrices, data frames, torch datasets."""
+
+from __future__ import annotations
+
+import zipfile
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from horoball.data.parquet import ParquetTable
+from horoball.data.table import ArrayTable, Table
+
+__all__ = ["read"]
+
+_ENDINGS = (".csv", ".tsv", ".parquet", ".npy", ".npz")
+
+
+def read(source: Any, label: str | None = None, *, label_may_miss: bool = False) -> Table:
+    """A table from a source.
+
+    - a path or URL: `.csv`, `.tsv`, `.npy`, `.npz` (an array, or a scipy sparse matrix) are read into memory;
+      `.parquet`, or a folder of such files, is streamed;
+    - a numpy array, a torch tensor, a scipy sparse matrix, a pandas or polars data frame;
+    - a torch Dataset of rows, or of (row, label) pairs.
+
+    Args:
+        source: Where the rows come from.
+        label: Name of a column to keep aside, in sources that have names.
+        label_may_miss: Whether a source without that column is taken as it is, and not refused.
+
+    Example:
+        >>> read(np.eye(3)).features
+        3
+    """
+    if isinstance(source, Table):
+        return source
+    if isinstance(source, str | Path):
+        return _checked(_read_path(str(source), label, label_may_miss), str(source))
+    if hasattr(source, "tocsr"):
+        return _checked(ArrayTable(source), "The sparse matrix")
+    if hasattr(source, "columns") and hasattr(source, "to_numpy"):
+        return _checked(_read_frame(source, label), "The data frame")
+    if isinstance(source, np.ndarray | Tensor):
+        return _checked(ArrayTable(_number_array(source)), "The array")
+    if isinstance(source, list | tuple) and not _are_pairs(source):
+        return _checked(ArrayTable(_number_array(np.asarray(source))), "The list")
+    if hasattr(source, "__getitem__") and hasattr(source, "__len__") and not isinstance(source, Mapping):
+        return _checked(_read_dataset(source), "The dataset")
+    raise TypeError(
+        f"Cannot read rows from {type(source).__name__}. Expected a path, an array, a sparse matrix, a data frame or a "
+        "torch Dataset."
+    )
+
+
+def _checked(table: Table, name: str) -> Table:
+    """Refuse what no model can be fitted to, before hours are spent on it."""
+    if table.rows == 0:
+        raise ValueError(f"{name} has no rows.")
+    if table.features == 0:
+        raise ValueError(f"{name} has no columns of numbers.")
+    if isinstance(table, ArrayTable):
+        start = 0
+        for block in table.blocks():
+            bad = ~torch.isfinite(block)
+            if bad.any():
+                row, column = bad.nonzero()[0].tolist()
+                raise ValueError(
+                    f"{name} holds a missing or infinite value in row {start + row + 1}, column "
+                    f"{table.columns[column]!r}. Fill or drop such rows first."
+                )
+            start += len(block)
+    return table
+
+
+def _some(names: list[str]) -> str:
+    """Some column names, cut to a line."""
+    return ", ".join(name[:40] for name in names[:8]) + (" …" if len(names) > 8 else "")
+
+
+def _number_array(x: Any) -> Any:
+    if isinstance(x, np.ndarray) and x.dtype.kind not in "biuf":
+        raise ValueError(f"The array holds {x.dtype}, not numbers.")
+    return x
+
+
+def _read_path(path: str, label: str | None, may_miss: bool) -> Table:
+    folder = Path(path)
+    if "://" not in path and not folder.exists():
+        raise FileNotFoundError(f"There is no file {path}.")
+    if folder.is_dir():
+        files = sorted(str(file) for file in folder.glob("*.parquet"))
+        if not files:
+            raise ValueError(f"The folder {path} holds no .parquet files.")
+        return _read_parquet(files, label, may_miss)
+    ending = folder.suffix.lower()
+    if ending == ".parquet":
+        return _read_parquet([path], label, may_miss)
+    if ending in (".csv", ".tsv"):
+        return _read_csv(path, "\t" if ending == ".tsv" else ",", label, may_miss)
+    if ending in (".npy", ".npz"):
+        return _read_numpy(path)
+    raise ValueError(f"Cannot tell what {path} is from its ending. Known endings: {', '.join(_ENDINGS)}.")
+
+
+def _read_parquet(files: list[str], label: str | None, may_miss: bool) -> ParquetTable:
+    if label is not None and may_miss:
+        import fsspec
+        import pyarrow.parquet as pq
+
+        with fsspec.open(files[0], "rb") as file:
+            label = label if label in pq.read_schema(file).names else None
+    return ParquetTable(files, label)
+
+
+def _read_numpy(path: str) -> Table:
+    import fsspec
+    import scipy.sparse
+
+    names: list[str] = []
+    try:
+        with fsspec.open(path, "rb") as file:
+            loaded = np.load(file, allow_pickle=False)
+            if isinstance(loaded, np.ndarray):
+                return ArrayTable(_number_array(loaded))
+            names = loaded.files
+            if len(names) == 1:
+                return ArrayTable(_number_array(loaded[names[0]]))
+        if "format" in names:
+            with fsspec.open(path, "rb") as file:
+                return ArrayTable(scipy.sparse.load_npz(file))
+    except (ValueError, EOFError, zipfile.BadZipFile) as error:
+        first = (str(error) or "it is empty").splitlines()[0]
+        raise ValueError(
+            f"{path} is not a readable .npy or .npz file of numbers: {first} Pickled objects are not read; save a "
+            "plain array of numbers."
+        ) from None
+    raise ValueError(f"{path} holds {len(names)} arrays, expected one: {', '.join(names[:8])}.")
+
+
+def _read_csv(path: str, delimiter: str, label: str | None, may_miss: bool) -> Table:
+    import fsspec
+    import pyarrow as pa
+    import pyarrow.csv
+
+    try:
+        with fsspec.open(path, "rb") as file:
+            frame = pa.csv.read_csv(
+                file,
+                parse_options=pa.csv.ParseOptions(delimiter=delimiter),
+                read_options=pa.csv.ReadOptions(block_size=1 << 24),
+            )
+    except pa.ArrowInvalid as error:
+        first = str(error).splitlines()[0]
+        raise ValueError(f"{path} is not a table: {first} Expected one header line and one row a line.") from None
+    names = frame.column_names
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise ValueError(f"{path} has columns of the same name: {_some(twice)}. Rename them.")
+    if label is not None and label not in names:
+        if not may_miss:
+            raise ValueError(f"{path} has no column {label!r}. Its columns are: {_some(names)}.")
+        label = None
+    if frame.num_rows == 0:
+        raise ValueError(f"{path} has no rows.")
+    columns = [name for name in names if name != label]
+    x = np.empty((frame.num_rows, len(columns)), np.float32)
+    for position, name in enumerate(columns):
+        column = frame.column(name)
+        if column.null_count:
+            row = column.is_null().to_pylist().index(True) + 2
+            raise ValueError(f"{path} has a missing value in column {name[:40]!r}, line {row}. Fill or drop such rows.")
+        if not any(test(column.type) for test in (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean)):
+            raise ValueError(_about_text(path, name[:40], column))
+        x[:, position] = column.to_numpy()
+    labels = None if label is None else np.asarray(frame.column(label).to_pylist())
+    return ArrayTable(x, columns, labels)
+
+
+def _about_text(path: str, name: str, column: Any) -> str:
+    for line, value in enumerate(column.to_pylist(), start=2):
+        try:
+            float(value)
+        except (TypeError, ValueError):
+            shown = repr(str(value)[:40])
+            return (
+                f"{path} has the text {shown} in column {name!r}, line {line}, where numbers are expected. "
+                f"Pass it as the label (--label), or drop the column."
+            )
+    return f"Column {name!r} of {path} holds {column.type}, not numbers. Pass it as the label (--label), or drop it."
+
+
+def _read_frame(frame: Any, label: str | None) -> Table:
+    names = [str(name) for name in frame.columns]
+    if label is not None and label not in names:
+        raise ValueError(f"The data frame has no column {label!r}. Its columns are: {_some(names)}.")
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise ValueError(f"The data frame has columns of the same name: {_some(twice)}. Rename them.")
+    labels = None if label is None else np.asarray(frame[list(frame.columns)[names.index(label)]].to_numpy())
+    columns = [name for name in names if name != label]
+    kept = [column for column, name in zip(frame.columns, names, strict=True) if name != label]
+    arrays = [np.asarray(frame[column].to_numpy()) for column in kept]
+    for name, array in zip(columns, arrays, strict=True):
+        if array.dtype.kind not in "biuf":
+            raise ValueError(
+                f"Column {name!r} of the data frame holds {array.dtype}, not numbers. Name it as the label."
+            )
+    return ArrayTable(np.stack(arrays, 1).astype(np.float32) if arrays else np.empty((len(frame), 0)), columns, labels)
+
+
+def _are_pairs(items: Any) -> bool:
+    """Whether items are (row, label): tuples or lists that begin with a vector."""
+    first = items[0] if len(items) else None
+    return isinstance(first, tuple | list) and len(first) > 0 and getattr(first[0], "ndim", 0) >= 1
+
+
+def _read_dataset(dataset: Any) -> Table:
+    items = [dataset[i] for i in range(len(dataset))]
+    pairs = _are_pairs(items)
+    x = (
+        torch.stack([torch.as_tensor(item[0] if pairs else item).flatten() for item in items])
+        if items
+        else torch.empty(0, 0)
+    )
+    return ArrayTable(x, labels=np.asarray([item[1] for item in items]) if pairs and len(items[0]) > 1 else None)

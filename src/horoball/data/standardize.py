@@ -1,0 +1,150 @@
+"""Features brought to mean 0 and standard deviation 1, from one pass over a table of any size."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor
+
+from horoball.data.table import Batch, Order, Table
+
+__all__ = ["Standardized", "Standardizer", "Summary", "summarize"]
+
+
+class Summary:
+    """What one pass over the rows tells: count, mean, variance, range, and whether all are whole numbers.
+
+    Example:
+        >>> import numpy as np
+        >>> from horoball.data.table import ArrayTable
+        >>> summary = summarize(ArrayTable(np.array([[0.0, 1.0], [2.0, 1.0]])))
+        >>> summary.mean, summary.std, summary.whole
+        (tensor([1., 1.]), tensor([1., 0.]), True)
+    """
+
+    def __init__(self, features: int) -> None:
+        self.rows = 0
+        self._mean = torch.zeros(features, dtype=torch.float64)
+        self._squares = torch.zeros(features, dtype=torch.float64)
+        self.low = torch.full((features,), torch.inf)
+        self.high = torch.full((features,), -torch.inf)
+        self.whole = True
+
+    def add(self, x: Tensor) -> None:
+        """Take in some rows (Chan's update, which does not cancel)."""
+        if not len(x):
+            return
+        block = x.double()
+        n, total = len(block), self.rows + len(block)
+        mean = block.mean(0)
+        shift = mean - self._mean
+        self._squares += (block - mean).square().sum(0) + shift.square() * (self.rows * n / total)
+        self._mean += shift * (n / total)
+        self.rows = total
+        self.low, self.high = torch.minimum(self.low, x.amin(0)), torch.maximum(self.high, x.amax(0))
+        self.whole = self.whole and bool((x == x.round()).all())
+
+    @property
+    def mean(self) -> Tensor:
+        """Mean of each feature."""
+        return self._mean.float()
+
+    @property
+    def std(self) -> Tensor:
+        """Standard deviation of each feature."""
+        return (self._squares / max(1, self.rows)).sqrt().float()
+
+
+def summarize(table: Table) -> Summary:
+    """One pass over all rows.
+
+    Example:
+        >>> import numpy as np
+        >>> from horoball.data.table import ArrayTable
+        >>> summarize(ArrayTable(np.eye(4))).rows
+        4
+    """
+    summary = Summary(table.features)
+    for block in table.blocks():
+        if not bool(torch.isfinite(block).all()):
+            raise ValueError("The table holds missing or infinite values. Fill or drop such rows first.")
+        summary.add(block)
+    return summary
+
+
+class Standardizer:
+    """x ↦ (x − mean)/std, with constant features left at 0.
+
+    Args:
+        mean: Mean of each feature.
+        std: Standard deviation of each feature.
+
+    Example:
+        >>> scaler = Standardizer(torch.tensor([1.0]), torch.tensor([2.0]))
+        >>> scaler(torch.tensor([[5.0]])), scaler.inverse(torch.tensor([[2.0]]))
+        (tensor([[2.]]), tensor([[5.]]))
+    """
+
+    def __init__(self, mean: Tensor, std: Tensor) -> None:
+        self.mean = mean
+        # A feature that does not vary carries nothing; dividing by its rounding error would make it noise.
+        self.std = torch.where(std > 1e-7 * mean.abs().clamp_min(1e-30), std, 1.0)
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """Standardised rows."""
+        return (x - self.mean) / self.std
+
+    def inverse(self, x: Tensor) -> Tensor:
+        """Rows in their own units.
+
+        Example:
+            >>> Standardizer(torch.zeros(1), torch.ones(1)).inverse(torch.ones(1, 1))
+            tensor([[1.]])
+        """
+        return x * self.std + self.mean
+
+
+class Standardized(Table):
+    """A table seen through a standardizer.
+
+    Args:
+        table: The table.
+        scaler: The standardizer.
+
+    Example:
+        >>> import numpy as np
+        >>> from horoball.data.table import ArrayTable
+        >>> table = Standardized(ArrayTable(np.ones((2, 1))), Standardizer(torch.ones(1), torch.ones(1)))
+        >>> next(table.blocks())
+        tensor([[0.],
+                [0.]])
+    """
+
+    def __init__(self, table: Table, scaler: Standardizer) -> None:
+        self.table, self.scaler = table, scaler
+        self.columns, self.labels = table.columns, table.labels
+
+    @property
+    def rows(self) -> int:
+        """Number of rows."""
+        return self.table.rows
+
+    def split(self, part: float, seed: int = 0) -> tuple[Table, Table | None]:
+        """The table's split, standardised."""
+        train, held = self.table.split(part, seed)
+        return Standardized(train, self.scaler), None if held is None else Standardized(held, self.scaler)
+
+    def steps(self, order: Order) -> int:
+        """Number of steps of an epoch."""
+        return self.table.steps(order)
+
+    def batches(self, order: Order) -> Iterator[Batch]:
+        """Standardised batches."""
+        for batch in self.table.batches(order):
+            yield batch._replace(x=self.scaler(batch.x))
+
+    def blocks(self, rows: int = 65536) -> Iterator[Tensor]:
+        """Standardised rows in their own order."""
+        for block in self.table.blocks(rows):
+            yield self.scaler(block)

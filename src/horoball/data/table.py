@@ -1,0 +1,167 @@
+"""Rows of numbers, in memory or streamed, handed out in shuffled batches that can be resumed and shared among ranks.
+
+Note [Batches]: an epoch is cut into steps. Which rows a step of a rank holds is a function of (seed, epoch, step, rank,
+ranks) alone, so a run that is resumed, or restarted on a failure, sees the batches of the run that was not.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+__all__ = ["ArrayTable", "Batch", "Order", "Table"]
+
+
+class Order(NamedTuple):
+    """In which order rows come, and whose they are.
+
+    Example:
+        >>> Order(batch_size=128).ranks
+        1
+    """
+
+    batch_size: int  # rows of a step, over all ranks
+    seed: int | None = 0  # None: as they stand
+    epoch: int = 0
+    rank: int = 0
+    ranks: int = 1
+    start: int = 0  # first step
+
+
+class Batch(NamedTuple):
+    """Rows of one step of one rank.
+
+    Example:
+        >>> Batch(torch.zeros(2, 3), 2).x.shape
+        torch.Size([2, 3])
+    """
+
+    x: Tensor  # float32, (rows, features)
+    total: int  # rows of this step over all ranks
+    dealt: bool = False  # whether the ranks' rows are every ranks-th of one batch
+
+
+class Table(ABC):
+    """Rows of float32 features with named columns, and a label kept aside if there is one."""
+
+    columns: list[str]
+    labels: np.ndarray | None = None
+
+    @property
+    @abstractmethod
+    def rows(self) -> int:
+        """Number of rows."""
+
+    @property
+    def features(self) -> int:
+        """Number of features."""
+        return len(self.columns)
+
+    @abstractmethod
+    def split(self, part: float, seed: int = 0) -> tuple[Table, Table | None]:
+        """Most of the rows, and a random part of them held out; None where that would be no row."""
+
+    @abstractmethod
+    def steps(self, order: Order) -> int:
+        """Number of steps of an epoch."""
+
+    @abstractmethod
+    def batches(self, order: Order) -> Iterator[Batch]:
+        """The batches of an epoch, from step order.start on."""
+
+    @abstractmethod
+    def blocks(self, rows: int = 65536) -> Iterator[Tensor]:
+        """All rows in their own order, a bounded number at a time."""
+
+
+class ArrayTable(Table):
+    """A table in memory.
+
+    Args:
+        x: Rows, shape (rows, features): an array, a tensor or a scipy sparse matrix, which stays sparse.
+        columns: Names of the features.
+        labels: One label per row.
+
+    Example:
+        >>> table = ArrayTable(np.arange(10.0).reshape(5, 2))
+        >>> [len(batch.x) for batch in table.batches(Order(batch_size=2))]
+        [2, 2, 1]
+    """
+
+    def __init__(self, x: object, columns: Sequence[str] | None = None, labels: np.ndarray | None = None) -> None:
+        self._sparse = x.tocsr().astype(np.float32) if hasattr(x, "tocsr") else None
+        if self._sparse is None:
+            self._x = x.to(torch.float32) if isinstance(x, Tensor) else _as_tensor(np.asarray(x, np.float32))
+            if self._x.dim() != 2:
+                raise ValueError(f"A table has rows and columns; got an array of shape {tuple(self._x.shape)}.")
+        shape = self._x.shape if self._sparse is None else self._sparse.shape
+        self._rows = int(shape[0])
+        self.columns = list(columns) if columns is not None else [f"x{i}" for i in range(shape[1])]
+        self.labels = labels
+        if len(self.columns) != shape[1]:
+            raise ValueError(f"Expected {shape[1]} column names, got {len(self.columns)}.")
+
+    @property
+    def rows(self) -> int:
+        """Number of rows."""
+        return self._rows
+
+    def take(self, index: np.ndarray | slice) -> Tensor:
+        """Rows by their numbers.
+
+        Example:
+            >>> ArrayTable(np.eye(3)).take(np.array([2]))
+            tensor([[0., 0., 1.]])
+        """
+        if self._sparse is not None:
+            return torch.from_numpy(self._sparse[index].toarray())
+        return self._x[index if isinstance(index, slice) else torch.from_numpy(index)]
+
+    def split(self, part: float, seed: int = 0) -> tuple[ArrayTable, ArrayTable | None]:
+        """Most of the rows, and a random part of them held out; None where that would be no row.
+
+        Example:
+            >>> train, held = ArrayTable(np.eye(10)).split(0.2)
+            >>> train.rows, held.rows
+            (8, 2)
+        """
+        count = int(self._rows * part)
+        if count == 0:
+            return self, None
+        index = np.random.default_rng((seed, 0x5EED)).permutation(self._rows)
+        return self._part(index[count:]), self._part(index[:count])
+
+    def _part(self, index: np.ndarray) -> ArrayTable:
+        index = np.sort(index)
+        x = self._x[torch.from_numpy(index)] if self._sparse is None else self._sparse[index]
+        return ArrayTable(x, self.columns, None if self.labels is None else self.labels[index])
+
+    def steps(self, order: Order) -> int:
+        """Number of steps of an epoch."""
+        return -(-self._rows // order.batch_size)
+
+    def batches(self, order: Order) -> Iterator[Batch]:
+        """Slices of a permutation: step k of all ranks together is slice k, dealt out in turn."""
+        n = self._rows
+        index = np.arange(n)
+        if order.seed is not None:
+            index = np.random.default_rng((order.seed, order.epoch)).permutation(n)
+        for step in range(order.start, self.steps(order)):
+            whole = index[step * order.batch_size : (step + 1) * order.batch_size]
+            yield Batch(self.take(whole[order.rank :: order.ranks]), len(whole), dealt=True)
+
+    def blocks(self, rows: int = 65536) -> Iterator[Tensor]:
+        """All rows in their own order."""
+        for start in range(0, self._rows, rows):
+            yield self.take(slice(start, start + rows))
+
+
+def _as_tensor(x: np.ndarray) -> Tensor:
+    """The array's memory as a tensor; a copy where torch cannot share it."""
+    shared = x.flags.writeable and min(x.strides, default=0) >= 0
+    return torch.from_numpy(x if shared else x.copy())

@@ -1,0 +1,256 @@
+"""PoincareVAE: the model behind scikit-learn's contract."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import torch
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+from torch import Tensor
+
+from horoball.data.table import ArrayTable
+from horoball.noise import shared
+from horoball.objectives import iwae
+from horoball.training.config import TrainConfig
+from horoball.training.progress import Bar, Silent
+from horoball.training.run import Run, train
+
+__all__ = ["PoincareVAE"]
+
+
+class PoincareVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """A variational auto-encoder with its latent space in the Poincaré ball, as an estimator.
+
+    Args:
+        n_components: Dimension of the ball.
+        c: Minus the curvature; 0 for the Euclidean model, "learn" to learn it from 1.
+        posterior: "riemannian" or "wrapped".
+        likelihood: "auto" (guessed from the numbers, and logged), "normal", "bernoulli", "poisson",
+            "negative_binomial" or "categorical".
+        decoder: "gyroplane", "log0" or "mlp".
+        hidden: Sizes of the encoder's hidden layers; the decoder has them in reverse.
+        prior_scale: Standard deviation σ₀ of the prior.
+        beta: Weight of the divergence.
+        max_epochs: Most passes over the rows.
+        batch_size: Rows of a step.
+        learning_rate: Of Adam.
+        validation_fraction: Part of the rows held out for early stopping.
+        patience: Epochs without a better validation loss before stopping.
+        random_state: Seed; an int gives the same model every time.
+        verbose: 1 shows a progress bar.
+
+    Attributes:
+        model_: The trained `VAE`.
+        run_: The model with its scaling; `run_.history` has the metrics of every epoch.
+        n_iter_: Number of epochs.
+        c_: Minus the curvature of the model.
+
+    Example:
+        >>> from horoball.data import branching_diffusion
+        >>> x = branching_diffusion(depth=3).x.numpy()
+        >>> z = PoincareVAE(max_epochs=5, hidden=(32,), random_state=0).fit_transform(x)
+        >>> z.shape, bool((np.linalg.norm(z, axis=1) < 1).all())
+        ((75, 2), True)
+    """
+
+    def __init__(
+        self,
+        n_components: int = 2,
+        *,
+        c: float | str = 1.0,
+        posterior: str = "riemannian",
+        likelihood: str = "auto",
+        decoder: str = "gyroplane",
+        hidden: tuple[int, ...] = (200,),
+        prior_scale: float = 1.0,
+        beta: float = 1.0,
+        max_epochs: int = 200,
+        batch_size: int = 128,
+        learning_rate: float = 1e-3,
+        validation_fraction: float = 0.1,
+        patience: int = 20,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_components = n_components
+        self.c = c
+        self.posterior = posterior
+        self.likelihood = likelihood
+        self.decoder = decoder
+        self.hidden = hidden
+        self.prior_scale = prior_scale
+        self.beta = beta
+        self.max_epochs = max_epochs
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.validation_fraction = validation_fraction
+        self.patience = patience
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Fit the model to rows.
+
+        Args:
+            X: Rows, shape (n, features): an array, a sparse matrix or a data frame of numbers.
+            y: Not used.
+
+        Example:
+            >>> PoincareVAE(max_epochs=1, hidden=(8,)).fit(np.random.default_rng(0).normal(size=(50, 4))).n_iter_
+            1
+        """
+        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=2)
+        config = TrainConfig(
+            max_epochs=self.max_epochs,
+            batch_size=self.batch_size,
+            learning_rate=self.learning_rate,
+            beta=self.beta,
+            seed=int(check_random_state(self.random_state).randint(2**31 - 1)),
+            validation=self.validation_fraction,
+            patience=self.patience,
+        )
+        model = {
+            "d": self.n_components,
+            "c": 1.0 if self.c == "learn" else float(self.c),
+            "learn_c": self.c == "learn",
+            "posterior": self.posterior,
+            "likelihood": self.likelihood,
+            "decoder": self.decoder,
+            "hidden": tuple(self.hidden),
+            "prior_scale": self.prior_scale,
+        }
+        names = getattr(self, "feature_names_in_", None)
+        table = ArrayTable(X, None if names is None else [str(name) for name in names])
+        self.run_ = train(table, model, config, progress=Bar() if self.verbose else Silent())
+        self.model_ = self.run_.model
+        self.n_iter_ = len(self.run_.history)
+        self.c_ = float(torch.as_tensor(self.model_.ball.c).detach())
+        return self
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Ball coordinates of the posterior means, float64, shape (n, n_components).
+
+        Example:
+            >>> x = np.random.default_rng(0).normal(size=(50, 4))
+            >>> PoincareVAE(max_epochs=1, hidden=(8,)).fit(x).transform(x[:3]).shape
+            (3, 2)
+        """
+        return torch.cat(list(self.run_checked().embed(ArrayTable(self._rows(X))))).numpy()
+
+    def inverse_transform(self, Z: Any) -> np.ndarray:
+        """Rows decoded from ball coordinates: the mean of the likelihood, in the units of the data.
+
+        Example:
+            >>> x = np.random.default_rng(0).normal(size=(50, 4))
+            >>> PoincareVAE(max_epochs=1, hidden=(8,)).fit(x).inverse_transform(np.zeros((1, 2))).shape
+            (1, 4)
+        """
+        run = self.run_checked()
+        Z = np.asarray(Z, np.float64)
+        if Z.ndim != 2 or Z.shape[1] != self.n_components:
+            raise ValueError(f"inverse_transform expects shape (n, {self.n_components}), got {Z.shape}.")
+        with torch.no_grad():
+            z = run.model.ball.from_ball(torch.from_numpy(Z)).float()
+            return run.unscaled(run.model.mean(z).float()).double().numpy()
+
+    def score_samples(self, X: Any, samples: int = 500) -> np.ndarray:
+        """Log-likelihood of each row, in the units the model sees, estimated from below with importance weights.
+
+        Example:
+            >>> x = np.random.default_rng(0).normal(size=(50, 4))
+            >>> PoincareVAE(max_epochs=1, hidden=(8,)).fit(x).score_samples(x, samples=10).shape
+            (50,)
+        """
+        run = self.run_checked()
+        with torch.random.fork_rng(devices=[]):
+            blocks = run.scaled(ArrayTable(self._rows(X))).blocks(64)
+            return torch.cat([self._score_block(run, block, samples) for block in blocks]).double().numpy()
+
+    @staticmethod
+    def _score_block(run: Run, block: Tensor, samples: int) -> Tensor:
+        """All rows see the same noise, so that a row's score does not depend on its company."""
+        torch.manual_seed(0)
+        with shared(), torch.no_grad():
+            return iwae(run.model, block, samples, chunk=128)
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Mean of `score_samples`.
+
+        Example:
+            >>> x = np.random.default_rng(0).normal(size=(50, 4))
+            >>> PoincareVAE(max_epochs=1, hidden=(8,)).fit(x).score(x) < 0
+            True
+        """
+        return float(self.score_samples(X, samples=100).mean())
+
+    def sample(self, n_samples: int = 1, random_state: Any = None) -> np.ndarray:
+        """Rows from the model: points from the prior, decoded.
+
+        Example:
+            >>> x = np.random.default_rng(0).normal(size=(50, 4))
+            >>> PoincareVAE(max_epochs=1, hidden=(8,)).fit(x).sample(3).shape
+            (3, 4)
+        """
+        run = self.run_checked()
+        with torch.random.fork_rng(devices=[]), torch.no_grad():
+            torch.manual_seed(int(check_random_state(random_state).randint(2**31 - 1)))
+            z = run.model.prior().sample((n_samples,))
+            return run.unscaled(run.model.decode(z).sample().float()).double().numpy()
+
+    def save(self, folder: str | Path) -> None:
+        """Write the model to a folder, as safetensors and JSON."""
+        run = self.run_checked()
+        run.about |= {"estimator": {key: _plain(value) for key, value in self.get_params().items()}}
+        run.save(Path(folder))
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Self:
+        """Read a model back from a folder that `save` or `horoball fit` wrote."""
+        run = Run.load(Path(folder))
+        config = run.about["model"]
+        params = run.about.get("estimator") or {
+            "n_components": config["d"],
+            "c": config["c"],
+            "likelihood": config["likelihood"],
+            "posterior": config["posterior"],
+        }
+        estimator = cls(**params)
+        estimator.run_, estimator.model_, estimator.n_iter_ = run, run.model, len(run.history)
+        estimator.c_ = float(torch.as_tensor(run.model.ball.c).detach())
+        estimator.n_features_in_ = len(run.columns)
+        return estimator
+
+    def run_checked(self) -> Run:
+        """The run, or scikit-learn's error for an estimator that is not fitted.
+
+        Example:
+            >>> PoincareVAE().run_checked()
+            Traceback (most recent call last):
+            ...
+            sklearn.exceptions.NotFittedError: ...
+        """
+        check_is_fitted(self, "run_")
+        return self.run_
+
+    def _rows(self, X: Any) -> Any:
+        self.run_checked()
+        return validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.n_components)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.non_deterministic = False
+        return tags
+
+
+def _plain(value: Any) -> Any:
+    """A parameter as JSON has it."""
+    return list(value) if isinstance(value, tuple) else value if isinstance(value, int | float | str | bool) else None

@@ -1,0 +1,208 @@
+"""The law of an observation x given the decoder's output, one per kind of data.
+
+A likelihood is a module that turns a tensor of shape (*batch, features · parameters) into a distribution of x, with
+event shape (features,). What it learns beside (a dispersion per feature) is its own parameters.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+
+import torch
+from torch import Tensor, nn
+from torch.distributions import Bernoulli as TorchBernoulli
+from torch.distributions import Categorical as TorchCategorical
+from torch.distributions import Distribution, Independent
+from torch.distributions import NegativeBinomial as TorchNegativeBinomial
+from torch.distributions import Normal as TorchNormal
+from torch.distributions import Poisson as TorchPoisson
+
+__all__ = [
+    "LIKELIHOODS",
+    "Bernoulli",
+    "Categorical",
+    "Likelihood",
+    "NegativeBinomial",
+    "Normal",
+    "Poisson",
+    "make_likelihood",
+]
+
+
+class Likelihood(nn.Module):
+    """p(x | h) for the decoder's output h.
+
+    Args:
+        features: Number of features of x.
+
+    Example:
+        >>> isinstance(Poisson(3), Likelihood), Poisson(3).outputs
+        (True, 3)
+    """
+
+    name: str
+
+    def __init__(self, features: int) -> None:
+        super().__init__()
+        self.features = features
+
+    @property
+    def outputs(self) -> int:
+        """Size of the decoder's output."""
+        return self.features
+
+    @abstractmethod
+    def forward(self, h: Tensor) -> Distribution:
+        """The law of x, with batch shape (*batch) and event shape (features,)."""
+
+    def start_at(self, mean: Tensor) -> Tensor:
+        """The decoder's output at which the mean of x is the given one: the start of its last bias."""
+        return mean
+
+
+class Normal(Likelihood):
+    """Normal with unit variance, or with one learnt standard deviation per feature.
+
+    Args:
+        features: Number of features.
+        learn_scale: Whether the standard deviations are learnt; they start at 1.
+
+    Example:
+        >>> Normal(3)(torch.zeros(2, 3)).log_prob(torch.zeros(2, 3))
+        tensor([-2.7568, -2.7568])
+    """
+
+    name = "normal"
+
+    def __init__(self, features: int, learn_scale: bool = False) -> None:
+        super().__init__(features)
+        self.log_scale = nn.Parameter(torch.zeros(features)) if learn_scale else None
+
+    def forward(self, h: Tensor) -> Distribution:
+        """Normal with mean h."""
+        scale = torch.ones((), dtype=h.dtype, device=h.device) if self.log_scale is None else self.log_scale.exp()
+        return Independent(TorchNormal(h, scale, validate_args=False), 1, validate_args=False)
+
+
+class Bernoulli(Likelihood):
+    """Bernoulli with logits h. Grey values in [0, 1] are taken as in the paper, by the cross-entropy [errata:11].
+
+    Example:
+        >>> Bernoulli(2)(torch.zeros(2)).log_prob(torch.tensor([0.0, 0.5]))
+        tensor(-1.3863)
+    """
+
+    name = "bernoulli"
+
+    def forward(self, h: Tensor) -> Distribution:
+        """Bernoulli with logits h."""
+        return Independent(TorchBernoulli(logits=h, validate_args=False), 1, validate_args=False)
+
+    def start_at(self, mean: Tensor) -> Tensor:
+        """The logit of the mean, held away from 0 and 1."""
+        return torch.logit(mean.clamp(1e-4, 1 - 1e-4))
+
+
+class Poisson(Likelihood):
+    """Poisson with rate softplus(h), for counts.
+
+    Example:
+        >>> Poisson(1)(torch.zeros(1)).mean
+        tensor([0.6931])
+    """
+
+    name = "poisson"
+
+    def forward(self, h: Tensor) -> Distribution:
+        """Poisson with rate softplus(h)."""
+        rate = nn.functional.softplus(h) + 1e-8  # a rate that rounds to 0 would give a count no probability
+        return Independent(TorchPoisson(rate, validate_args=False), 1, validate_args=False)
+
+    def start_at(self, mean: Tensor) -> Tensor:
+        """The inverse of softplus."""
+        return _inverse_softplus(mean)
+
+
+class NegativeBinomial(Likelihood):
+    """Negative binomial with mean softplus(h) and one learnt dispersion r per feature: variance = mean + mean²/r.
+
+    Example:
+        >>> NegativeBinomial(1)(torch.zeros(1)).variance.detach()
+        tensor([1.1736])
+    """
+
+    name = "negative_binomial"
+
+    def __init__(self, features: int) -> None:
+        super().__init__(features)
+        self.log_dispersion = nn.Parameter(torch.zeros(features))
+
+    def forward(self, h: Tensor) -> Distribution:
+        """Negative binomial with mean softplus(h)."""
+        mean = nn.functional.softplus(h) + 1e-8
+        law = TorchNegativeBinomial(
+            self.log_dispersion.exp(), logits=mean.log() - self.log_dispersion, validate_args=False
+        )
+        return Independent(law, 1, validate_args=False)
+
+    def start_at(self, mean: Tensor) -> Tensor:
+        """The inverse of softplus."""
+        return _inverse_softplus(mean)
+
+
+class Categorical(Likelihood):
+    """Categories 0 … classes − 1 in each feature, with logits h.
+
+    Args:
+        features: Number of features.
+        classes: Number of categories of each.
+
+    Example:
+        >>> Categorical(3, classes=4)(torch.zeros(2, 12)).log_prob(torch.zeros(2, 3))
+        tensor([-4.1589, -4.1589])
+    """
+
+    name = "categorical"
+
+    def __init__(self, features: int, classes: int = 2) -> None:
+        super().__init__(features)
+        if classes < 2:
+            raise ValueError(f"A categorical likelihood needs at least 2 classes, got {classes}.")
+        self.classes = classes
+
+    @property
+    def outputs(self) -> int:
+        """One logit per feature and class."""
+        return self.features * self.classes
+
+    def forward(self, h: Tensor) -> Distribution:
+        """Categorical with logits h of shape (*batch, features · classes)."""
+        logits = h.unflatten(-1, (self.features, self.classes))
+        return Independent(TorchCategorical(logits=logits, validate_args=False), 1, validate_args=False)
+
+    def start_at(self, mean: Tensor) -> Tensor:
+        """Equal logits: a mean of categories says nothing of their frequencies."""
+        return mean.new_zeros(self.outputs)
+
+
+LIKELIHOODS: dict[str, type[Likelihood]] = {
+    kind.name: kind for kind in (Normal, Bernoulli, Poisson, NegativeBinomial, Categorical)
+}
+
+
+def make_likelihood(name: str, features: int, **options: int) -> Likelihood:
+    """A likelihood by its name.
+
+    Example:
+        >>> make_likelihood("poisson", 3).features
+        3
+    """
+    if name not in LIKELIHOODS:
+        raise ValueError(f"Unknown likelihood {name!r}. Choose one of: {', '.join(LIKELIHOODS)}.")
+    return LIKELIHOODS[name](features, **options)
+
+
+def _inverse_softplus(mean: Tensor) -> Tensor:
+    mean = mean.clamp_min(math.exp(-10.0))
+    return mean + torch.log(-torch.expm1(-mean))

@@ -1,0 +1,190 @@
+"""The variational auto-encoder: encoder → posterior, point → likelihood, and a prior on the ball."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Self
+
+import torch
+from torch import Tensor, nn
+from torch.distributions import Distribution
+
+from horoball.distributions import RiemannianNormal, WrappedNormal
+from horoball.likelihoods import LIKELIHOODS, Likelihood, make_likelihood
+from horoball.manifolds import PoincareBall
+from horoball.models.decoder import DECODERS, Decoder
+from horoball.models.encoder import POSTERIORS, Encoder, posterior_kind
+
+__all__ = ["VAE", "ModelConfig", "Prior"]
+
+
+@dataclass(frozen=True)
+class ModelConfig:
+    """What a model is made from: numbers and names only, as they stand in a checkpoint.
+
+    Example:
+        >>> ModelConfig(features=50, d=2, c=1.2).posterior
+        'riemannian'
+    """
+
+    features: int
+    d: int = 2
+    c: float = 1.0
+    learn_c: bool = False
+    posterior: str = "riemannian"
+    prior_scale: float = 1.0
+    likelihood: str = "normal"
+    classes: int | None = None
+    log_input: bool = False
+    decoder: str = "gyroplane"
+    hidden: tuple[int, ...] = (600,)
+
+    def __post_init__(self) -> None:
+        """Refuse what no model can be made from."""
+        for name, value, choices in (
+            ("posterior", self.posterior, POSTERIORS),
+            ("likelihood", self.likelihood, LIKELIHOODS),
+            ("decoder", self.decoder, DECODERS),
+        ):
+            if value not in choices:
+                raise ValueError(f"Unknown {name} {value!r}. Choose one of: {', '.join(choices)}.")
+        if self.features < 1 or self.d < 1:
+            raise ValueError(f"A model needs features >= 1 and d >= 1, got {self.features} and {self.d}.")
+        if any(size < 1 for size in self.hidden):
+            raise ValueError(f"hidden layers need at least one unit each, got hidden = {self.hidden}.")
+        if not self.prior_scale > 0:
+            raise ValueError(f"prior_scale must be above 0, got {self.prior_scale}.")
+
+    def as_dict(self) -> dict[str, Any]:
+        """The fields, ready for JSON.
+
+        Example:
+            >>> ModelConfig(features=3).as_dict()["hidden"]
+            [600]
+        """
+        return asdict(self) | {"hidden": list(self.hidden)}
+
+    @classmethod
+    def from_dict(cls, fields: dict[str, Any]) -> Self:
+        """The inverse of `as_dict`.
+
+        Example:
+            >>> ModelConfig.from_dict(ModelConfig(features=3).as_dict()) == ModelConfig(features=3)
+            True
+        """
+        return cls(**(fields | {"hidden": tuple(fields["hidden"])}))
+
+    def replace(self, **changes: Any) -> Self:
+        """The same with some fields changed.
+
+        Example:
+            >>> ModelConfig(features=3, c=1.0).replace(c=0.0).c
+            0.0
+        """
+        return replace(self, **changes)
+
+
+class Prior(nn.Module):
+    """A normal around the origin, of the posterior's kind.
+
+    Args:
+        d: Dimension of the ball.
+        ball: The ball.
+        scale: σ₀.
+        kind: "riemannian" or "wrapped".
+
+    Example:
+        >>> Prior(2, PoincareBall(1.0))().loc
+        tensor([0., 0.])
+    """
+
+    loc: Tensor
+    scale: Tensor
+
+    def __init__(self, d: int, ball: PoincareBall, scale: float = 1.0, kind: str = "riemannian") -> None:
+        super().__init__()
+        self.ball, self.kind = ball, kind
+        self.register_buffer("loc", torch.zeros(d), persistent=False)
+        self.register_buffer("scale", torch.full((1,), float(scale)), persistent=False)
+
+    def forward(self) -> RiemannianNormal | WrappedNormal:
+        """p(z)."""
+        return posterior_kind(self.kind, len(self.loc))(self.loc, self.scale, self.ball, validate_args=False)
+
+
+class VAE(nn.Module):
+    """A variational auto-encoder on the Poincaré ball; with c = 0 the ordinary one.
+
+    Args:
+        encoder: A module from x to a distribution on the ball.
+        decoder: A module from points to the parameters of the likelihood.
+        prior: A module that returns the prior.
+        likelihood: A module from the decoder's output to the law of x.
+
+    Example:
+        >>> model = VAE.from_config(ModelConfig(features=10, d=2, c=1.0, hidden=(32,)))
+        >>> x = torch.zeros(4, 10)
+        >>> model.posterior(x).rsample().shape, model.generate(3).shape
+        (torch.Size([4, 2]), torch.Size([3, 10]))
+    """
+
+    def __init__(self, encoder: nn.Module, decoder: nn.Module, prior: Prior, likelihood: Likelihood) -> None:
+        super().__init__()
+        self.encoder, self.decoder, self.prior, self.likelihood = encoder, decoder, prior, likelihood
+        self.config: ModelConfig | None = None
+
+    @classmethod
+    def from_config(cls, config: ModelConfig) -> Self:
+        """The model that the configuration describes.
+
+        Example:
+            >>> VAE.from_config(ModelConfig(features=10, c=0.5, learn_c=True)).ball
+            PoincareBall(c=0.5, learnable=True)
+        """
+        ball = PoincareBall(config.c, learnable=config.learn_c)
+        options = {} if config.classes is None else {"classes": config.classes}
+        likelihood = make_likelihood(config.likelihood, config.features, **options)
+        model = cls(
+            Encoder(config.features, config.d, ball, config.hidden, config.posterior, config.log_input),
+            Decoder(config.d, likelihood.outputs, ball, config.hidden[::-1], config.decoder),
+            Prior(config.d, ball, config.prior_scale, config.posterior),
+            likelihood,
+        )
+        model.config = config
+        return model
+
+    @property
+    def ball(self) -> PoincareBall:
+        """The ball of the latent space."""
+        return self.prior.ball
+
+    def posterior(self, x: Tensor) -> RiemannianNormal | WrappedNormal:
+        """q(z | x)."""
+        return self.encoder(x)
+
+    def decode(self, z: Tensor) -> Distribution:
+        """p(x | z)."""
+        return self.likelihood(self.decoder(z))
+
+    @torch.no_grad()
+    def embed(self, x: Tensor) -> Tensor:
+        """Posterior means, in the tangent chart: `model.ball.to_ball` shows them in the ball."""
+        return self.posterior(x).mean
+
+    @torch.no_grad()
+    def generate(self, n: int) -> Tensor:
+        """Means of p(x | z) for n points z from the prior."""
+        return self.mean(self.prior().sample((n,)))
+
+    @torch.no_grad()
+    def reconstruct(self, x: Tensor) -> Tensor:
+        """Mean of p(x | z) at the posterior mean."""
+        return self.mean(self.embed(x))
+
+    def mean(self, z: Tensor) -> Tensor:
+        """Mean of p(x | z); of categories, the likeliest."""
+        law = self.decode(z)
+        base = getattr(law, "base_dist", law)
+        if isinstance(base, torch.distributions.Categorical):
+            return base.probs.argmax(-1)  # a mean of categories has no meaning
+        return law.mean

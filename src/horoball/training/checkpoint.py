@@ -1,0 +1,120 @@
+"""Checkpoints: one safetensors file with the tensors, and JSON in its header. Nothing is ever unpickled.
+
+A checkpoint is written under another name, flushed to the disk and renamed: a reader finds the old one or the new one,
+whole, whenever the writer is killed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.optim import Optimizer
+
+__all__ = ["FORMAT", "load_checkpoint", "load_optimizer", "optimizer_tensors", "save_checkpoint"]
+
+FORMAT = 1  # raised when a file of an older version can no longer be read
+
+
+def save_checkpoint(path: Path, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
+    """Write tensors and a JSON state to a file, atomically.
+
+    Example:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "last.safetensors"
+        >>> save_checkpoint(path, {"w": torch.ones(2)}, {"step": 3})
+        >>> load_checkpoint(path)[1]["step"]
+        3
+    """
+    from safetensors.torch import save
+
+    header = {"horoball": json.dumps({"format": FORMAT} | state)}
+    # Cloned, because modules may share a parameter (the ball's c) and safetensors wants every tensor by itself.
+    data = save({name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}, header)
+    part = path.with_name(f"{path.name}.{os.getpid()}.part")
+    with part.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    part.replace(path)
+
+
+def load_checkpoint(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """The tensors and the state of a checkpoint.
+
+    Raises:
+        ValueError: The file is not a whole checkpoint of this version; the message says which.
+
+    Example:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "x.safetensors"
+        >>> _ = path.write_bytes(b"garbage")
+        >>> load_checkpoint(path)
+        Traceback (most recent call last):
+        ...
+        ValueError: ...x.safetensors is not a whole safetensors file...
+    """
+    from safetensors import SafetensorError, safe_open
+
+    if not path.exists():
+        raise FileNotFoundError(f"There is no checkpoint {path}.")
+    try:
+        with safe_open(path, "pt") as file:
+            header = file.metadata() or {}
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  a handle, not a dict
+    except (SafetensorError, ValueError, OSError) as error:
+        raise ValueError(
+            f"{path} is not a whole safetensors file ({error}). It may be cut short or of another kind; pickled "
+            "checkpoints are not read. Use another copy, or train again."
+        ) from None
+    if "horoball" not in header:
+        raise ValueError(f"{path} is a safetensors file, but not a checkpoint of horoball.")
+    try:
+        state = json.loads(header["horoball"])
+    except json.JSONDecodeError:
+        state = None
+    if not isinstance(state, dict):
+        raise ValueError(f"{path} is a safetensors file, but not a checkpoint of horoball: its header cannot be read.")
+    if state.get("format") != FORMAT:
+        raise ValueError(
+            f"{path} has checkpoint format {state.get('format')}, this version of horoball reads {FORMAT}. "
+            "Use the version that wrote it, or train again."
+        )
+    return tensors, state
+
+
+def optimizer_tensors(optimizer: Optimizer) -> dict[str, Tensor]:
+    """The state of an optimiser as named tensors.
+
+    Example:
+        >>> w = torch.nn.Parameter(torch.ones(2)); optimizer = torch.optim.Adam([w])
+        >>> w.sum().backward(); optimizer.step()
+        >>> sorted(optimizer_tensors(optimizer))
+        ['optimizer.0.exp_avg', 'optimizer.0.exp_avg_sq', 'optimizer.0.step']
+    """
+    state = optimizer.state_dict()["state"]
+    return {
+        f"optimizer.{index}.{key}": value if isinstance(value, Tensor) else torch.tensor(float(value))
+        for index, fields in state.items()
+        for key, value in fields.items()
+    }
+
+
+def load_optimizer(optimizer: Optimizer, tensors: dict[str, Tensor]) -> None:
+    """Put back the state that `optimizer_tensors` gave.
+
+    Example:
+        >>> optimizer = torch.optim.Adam([torch.nn.Parameter(torch.ones(2))])
+        >>> load_optimizer(optimizer, {})
+    """
+    whole = optimizer.state_dict()
+    state: dict[int, dict[str, Tensor]] = {}
+    for name, tensor in tensors.items():
+        if name.startswith("optimizer."):
+            _, index, key = name.split(".", 2)
+            state.setdefault(int(index), {})[key] = tensor
+    optimizer.load_state_dict(whole | {"state": state})

@@ -1,0 +1,48 @@
+"""How a model is trained: numbers and names only, as they stand in a run's folder."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Self
+
+__all__ = ["TrainConfig"]
+
+
+@dataclass(frozen=True)
+class TrainConfig:
+    """Settings of a run; the defaults suit a table of a thousand to a million rows.
+
+    Example:
+        >>> TrainConfig(max_epochs=5).batch_size
+        128
+    """
+
+    max_epochs: int = 200
+    batch_size: int = 128  # rows of a step, over all ranks
+    learning_rate: float = 1e-3
+    beta: float = 1.0  # weight of the divergence
+    kl: str = "sample"
+    samples: int = 1
+    seed: int = 0
+    validation: float = 0.1  # part of the rows held out; 0 for none
+    patience: int = 20  # epochs without a better validation loss before stopping; 0 for never
+    checkpoint_seconds: float = 60.0  # beside one at the end of every epoch
+    compile: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse what no run can be made from."""
+        for name in ("max_epochs", "batch_size", "samples"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}.")
+        if not 0 <= self.validation < 1:
+            raise ValueError(f"validation is a part of the rows, 0 <= validation < 1, got {self.validation}.")
+        if not self.learning_rate > 0:
+            raise ValueError(f"learning_rate must be above 0, got {self.learning_rate}.")
+
+    def as_dict(self) -> dict[str, Any]:
+        """The fields, ready for JSON."""
+        return asdict(self)
+
+    def replace(self, **changes: Any) -> Self:
+        """The same with some fields changed."""
+        return replace(self, **changes)

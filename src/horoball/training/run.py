@@ -1,0 +1,186 @@
+"""A trained model with all it needs to be used: its scaling, its columns, and where it came from."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Self
+
+import torch
+from torch import Tensor
+
+from horoball.data.standardize import Standardized, Standardizer, Summary, summarize
+from horoball.data.table import Table
+from horoball.models.decoder import Decoder
+from horoball.models.vae import VAE, ModelConfig
+from horoball.training.checkpoint import load_checkpoint, save_checkpoint
+from horoball.training.config import TrainConfig
+from horoball.training.fit import LAST, State, fit, load_weights
+from horoball.training.progress import Progress
+
+__all__ = ["Run", "guess_likelihood", "train"]
+
+FINAL = "model.safetensors"
+_log = logging.getLogger("horoball")
+
+
+@dataclass
+class Run:
+    """A model and how its rows are scaled; what `horoball fit` leaves in a folder.
+
+    Example:
+        >>> import tempfile
+        >>> from horoball.data import ArrayTable
+        >>> table = ArrayTable(torch.randn(200, 5))
+        >>> run = train(table, {"hidden": (16,)}, TrainConfig(max_epochs=1))
+        >>> folder = Path(tempfile.mkdtemp())
+        >>> run.save(folder)
+        >>> torch.equal(next(Run.load(folder).embed(table)), next(run.embed(table)))
+        True
+    """
+
+    model: VAE
+    columns: list[str]
+    scaler: Standardizer | None = None
+    label: str | None = None
+    history: list[dict[str, float]] = field(default_factory=list)
+    about: dict[str, Any] = field(default_factory=dict)
+
+    def scaled(self, table: Table) -> Table:
+        """A table as the model sees it; refuses one with other columns."""
+        if table.columns != self.columns and table.features != len(self.columns):
+            raise ValueError(f"The model was fitted to {len(self.columns)} columns, the table has {table.features}.")
+        named = not all(name == f"x{i}" for i, name in enumerate(table.columns))
+        if named and table.columns != self.columns:
+            other = next(b for a, b in zip(self.columns, table.columns, strict=True) if a != b)
+            raise ValueError(f"The model was not fitted to a column {other!r}. Keep the columns in the fit's order.")
+        return table if self.scaler is None else Standardized(table, self.scaler)
+
+    @torch.no_grad()
+    def embed(self, table: Table) -> Iterator[Tensor]:
+        """Posterior means in ball coordinates, float64, block by block."""
+        for block in self.scaled(table).blocks(8192):
+            yield self.model.ball.to_ball(self.model.embed(block).double())
+
+    def unscaled(self, x: Tensor) -> Tensor:
+        """Rows of the model in their own units."""
+        return x if self.scaler is None else self.scaler.inverse(x)
+
+    def save(self, folder: Path) -> None:
+        """Write the model to a folder."""
+        folder.mkdir(parents=True, exist_ok=True)
+        weights = {f"model.{name}": tensor for name, tensor in self.model.state_dict().items()}
+        save_checkpoint(folder / FINAL, weights | _scaling(self.scaler), {"about": self.about, "history": self.history})
+
+    @classmethod
+    def load(cls, folder: Path) -> Self:
+        """Read a model back from a folder; of a run that has not ended, its last checkpoint."""
+        path = folder / FINAL if (folder / FINAL).exists() else folder / LAST
+        if not path.exists():
+            raise FileNotFoundError(f"{folder} holds no model: neither {FINAL} nor {LAST} is there.")
+        tensors, header = load_checkpoint(path)
+        about = header["about"]
+        model = VAE.from_config(ModelConfig.from_dict(about["model"]))
+        load_weights(model, tensors)
+        scaler = Standardizer(tensors["scaler.mean"], tensors["scaler.std"]) if "scaler.mean" in tensors else None
+        history = header.get("history") or header.get("state", {}).get("history", [])
+        return cls(model.eval(), about["columns"], scaler, about.get("label"), history, about)
+
+
+def _scaling(scaler: Standardizer | None) -> dict[str, Tensor]:
+    return {} if scaler is None else {"scaler.mean": scaler.mean, "scaler.std": scaler.std}
+
+
+def guess_likelihood(summary: Summary) -> tuple[str, str]:
+    """A likelihood that suits the numbers, and why.
+
+    Example:
+        >>> import numpy as np
+        >>> from horoball.data import ArrayTable
+        >>> guess_likelihood(summarize(ArrayTable(np.array([[0.0, 1.0], [1.0, 0.0]]))))[0]
+        'bernoulli'
+    """
+    low, high = float(summary.low.min()), float(summary.high.max())
+    if low >= 0 and high <= 1 and (summary.whole or (low == 0 and high == 1)):
+        return "bernoulli", "all values lie in [0, 1]"
+    if summary.whole and low >= 0:
+        mean, variance = float(summary.mean.mean()), float(summary.std.square().mean())
+        if variance > 1.5 * mean:
+            return "negative_binomial", "the values are counts that vary more than Poisson's"
+        return "poisson", "the values are counts"
+    return "normal", "the values are real numbers"
+
+
+def train(
+    table: Table,
+    model: dict[str, Any],
+    config: TrainConfig,
+    folder: Path | None = None,
+    *,
+    label: str | None = None,
+    resume: bool = False,
+    progress: Progress | None = None,
+) -> Run:
+    """Fit a model to a table: look at the numbers, scale them, hold some rows out, train.
+
+    Args:
+        table: Rows.
+        model: Fields of `ModelConfig` other than features; likelihood may be "auto".
+        config: Settings of the training.
+        folder: Where the run is kept; nothing is written without one.
+        label: Name of the label column, for the record.
+        resume: Go on with the folder's run.
+        progress: Who is told how it goes.
+
+    Example:
+        >>> from horoball.data import ArrayTable
+        >>> table = ArrayTable(torch.randn(200, 5))
+        >>> run = train(table, {"d": 2, "hidden": (16,)}, TrainConfig(max_epochs=2))
+        >>> next(run.embed(table)).shape
+        torch.Size([200, 2])
+    """
+    summary = summarize(table)
+    fields = {"likelihood": "auto"} | model
+    if fields["likelihood"] == "auto":
+        fields["likelihood"], why = guess_likelihood(summary)
+        _log.info("Likelihood: %s, because %s.", fields["likelihood"], why)
+    counts = fields["likelihood"] in ("poisson", "negative_binomial")
+    if counts and float(summary.low.min()) < 0:
+        raise ValueError(f"The likelihood {fields['likelihood']} needs counts, but the table holds negative numbers.")
+    low, high = float(summary.low.min()), float(summary.high.max())
+    if fields["likelihood"] == "bernoulli" and (low < 0 or high > 1):
+        raise ValueError(f"The likelihood bernoulli needs values in [0, 1], got {low:g} to {high:g}.")
+    if fields["likelihood"] == "categorical" and (low < 0 or not summary.whole):
+        raise ValueError("The likelihood categorical needs categories 0, 1, 2 …, but the table holds other numbers.")
+    if fields["likelihood"] == "categorical":
+        fields.setdefault("classes", max(2, int(high) + 1))
+    fields.setdefault("log_input", counts)
+    model_config = ModelConfig(features=table.features, **fields)
+    torch.manual_seed(config.seed)
+    vae = VAE.from_config(model_config)
+    scaler = Standardizer(summary.mean, summary.std) if fields["likelihood"] == "normal" else None
+    run = Run(vae, table.columns, scaler, label)
+    mean = torch.zeros(table.features) if scaler is not None else summary.mean
+    if isinstance(vae.decoder, Decoder):
+        vae.decoder.start_at(vae.likelihood.start_at(mean))
+    run.about = {
+        "model": model_config.as_dict(),
+        "training": config.as_dict(),
+        "columns": table.columns,
+        "label": label,
+        "rows": table.rows,
+        "version": version("horoball"),
+    }
+    rows, held = run.scaled(table).split(config.validation, config.seed)
+    if folder is not None:
+        folder.mkdir(parents=True, exist_ok=True)
+    options: dict[str, Any] = {"validation": held, "resume": resume, "progress": progress}
+    state: State = fit(vae, rows, config, folder, extra=_scaling(scaler), about=run.about, **options)
+    run.history = state.history
+    vae.eval()
+    if folder is not None:
+        run.save(folder)
+    return run

@@ -1,0 +1,250 @@
+from __future__ import annotations
+
+import json
+import logging
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import fsspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+import torch
+from click.testing import Result
+from typer.testing import CliRunner
+
+from horoball.cli import app
+from horoball.data import read
+from horoball.training.run import Run
+
+COLUMNS = ["a", "b", "c", "d"]
+FAST = ["--quiet", "--hidden", "8", "--max-epochs", "2", "--batch-size", "32"]
+COMMANDS = ("fit", "embed", "evaluate", "sample", "info")
+
+
+def rows_of(count: int = 90) -> np.ndarray:
+    return np.random.default_rng(0).normal(size=(count, 4)) * [1.0, 2.0, 3.0, 4.0] + 5.0
+
+
+def frame_of(x: np.ndarray) -> pa.Table:
+    return pa.table([*map(pa.array, x.T), pa.array([f"k{i % 3}" for i in range(len(x))])], [*COLUMNS, "kind"])
+
+
+def run(*arguments: object) -> Result:
+    logging.getLogger("horoball").handlers.clear()  # they write to the terminal of the command before
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def done(*arguments: object) -> Result:
+    """The result of a command that is to succeed."""
+    result = run(*arguments)
+    assert result.exit_code == 0, (result.output, result.exception)
+    return result
+
+
+def refused(*arguments: object) -> str:
+    """The one line with which a command is to refuse; before it, only the likelihood may have been told."""
+    result = run(*arguments)
+    assert isinstance(result.exception, SystemExit), repr(result.exception)
+    assert result.exit_code == 1
+    assert result.stdout == ""
+    lines = [line for line in result.stderr.splitlines() if not line.startswith("Likelihood: ")]
+    assert len(lines) == 1, result.stderr
+    assert lines[0].startswith("Error: ")
+    return lines[0]
+
+
+@pytest.fixture(autouse=True)
+def _a_process_of_its_own() -> Iterator[None]:
+    """Commands seed the global generator."""
+    with torch.random.fork_rng(devices=[]):
+        yield
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("data") / "rows.csv"
+    path.write_text(plain(rows_of()))
+    return path
+
+
+@pytest.fixture(scope="module")
+def fitted(data: Path) -> Path:
+    """A finished run; tests read it and leave it as it is."""
+    folder = data.parent / "run"
+    done("fit", data, "-o", folder, "--label", "kind", *FAST)
+    return folder
+
+
+def test_a_fit_leaves_a_run_and_says_what_it_is(data: Path, fitted: Path, tmp_path: Path) -> None:
+    result = done("fit", data, "-o", tmp_path / "run", "--label", "kind", *FAST)
+    told = json.loads(result.stdout)
+    assert [told[name] for name in ("rows × columns", "likelihood", "epochs")] == ["90 × 4", "normal", "2"]
+    assert "Likelihood: normal, because" in result.stderr
+    names = {"model.safetensors", "last.safetensors", "best.safetensors", "metrics.jsonl"}
+    assert {file.name for file in (tmp_path / "run").iterdir()} == names
+    metrics = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
+    assert [line["epoch"] for line in metrics] == [1.0, 2.0]
+    assert json.loads(done("info", tmp_path / "run").stdout) == told
+    weights, again = (Run.load(folder).model.state_dict() for folder in (fitted, tmp_path / "run"))
+    assert all(torch.equal(weights[name], again[name]) for name in weights)  # the same command, the same model
+
+
+def plain(x: np.ndarray) -> str:
+    return "a,b,c,d,kind\n" + "".join(f"{a},{b},{c},{d},k{i % 3}\n" for i, (a, b, c, d) in enumerate(x))
+
+
+def to(name: str, write: Callable[[Path], object]) -> Callable[[Path], Path]:
+    return lambda folder: (write(folder / name), folder / name)[1]
+
+
+def parts(folder: Path) -> None:
+    folder.mkdir()
+    for number, rows in enumerate((rows_of()[:30], rows_of()[30:])):
+        pq.write_table(frame_of(rows), folder / f"{number}.parquet")
+
+
+def elsewhere(folder: Path) -> str:
+    fsspec.filesystem("memory").pipe_file("/test_cli/x.parquet", PARQUET(folder).read_bytes())
+    return "memory://test_cli/x.parquet"
+
+
+PARQUET = to("x.parquet", lambda path: pq.write_table(frame_of(rows_of()), path))
+SOURCES: dict[str, Callable[[Path], object]] = {  # each writes the rows and says where they are
+    "csv": to("x.csv", lambda path: path.write_text(plain(rows_of()))),
+    "upper case": to("X.CSV", lambda path: path.write_text(plain(rows_of()))),
+    "quoted names": to("x.csv", lambda path: pa.csv.write_csv(frame_of(rows_of()), path)),
+    "parquet": PARQUET,
+    "folder": to("x", parts),
+    "elsewhere": elsewhere,
+    "no label": to("x.parquet", lambda path: pq.write_table(frame_of(rows_of()).drop("kind"), path)),
+    "array": to("x.npy", lambda path: np.save(path, rows_of())),
+}
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_every_row_of_any_source_gets_a_point_of_the_ball(name: str, fitted: Path, tmp_path: Path) -> None:
+    """Whether the rows come with their label or without."""
+    done("embed", fitted, SOURCES[name](tmp_path), "-o", tmp_path / "z.parquet")
+    table = pq.read_table(tmp_path / "z.parquet")
+    assert table.schema.equals(pa.schema([("z0", pa.float64()), ("z1", pa.float64())]))
+    z = np.stack(table.columns, 1)
+    np.testing.assert_allclose(z, next(Run.load(fitted).embed(read(rows_of()))).numpy(), atol=1e-6)
+    assert (np.linalg.norm(z, axis=1) < 1).all()
+    assert len(np.unique(z, axis=0)) == 90
+    assert not list(tmp_path.glob("*.part"))
+
+
+def test_an_evaluation_prints_a_bound_below_the_likelihood(data: Path, fitted: Path) -> None:
+    told = json.loads(done("evaluate", fitted, data, "--samples", "50").stdout)
+    assert float(told["elbo"]) < float(told["log-likelihood, 50 samples"])
+    assert (told["rows"], float(told["kl"]) > 0) == ("90", True)
+    assert json.loads(done("evaluate", fitted, data, "--samples", "50").stdout) == told
+
+
+def test_samples_are_rows_in_the_units_of_the_data(fitted: Path, tmp_path: Path) -> None:
+    paths = [tmp_path / f"{name}.parquet" for name in "abc"]
+    for path, seed in zip(paths, (0, 0, 1), strict=True):
+        done("sample", fitted, "-n", "2000", "--seed", seed, "-o", path)
+    first, again, other = (pq.read_table(path) for path in paths)
+    assert (first.column_names, first.num_rows) == (COLUMNS, 2000)
+    assert [first.equals(table) for table in (again, other)] == [True, False]
+    x = np.stack(first.columns, 1)
+    np.testing.assert_allclose(x.mean(0), rows_of().mean(0), atol=2.0)
+    assert (np.diff(x.std(0)) > 0).all()  # as the data's, 1 to 4
+
+
+@pytest.mark.parametrize(("c", "posterior"), [("0", "riemannian"), ("learn", "riemannian"), ("0.5", "wrapped")])
+def test_other_models_go_all_the_way(c: str, posterior: str, data: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    done("fit", data, "-o", folder, "--label", "kind", "--c", c, "--posterior", posterior, "--dim", 3, *FAST)
+    assert f"{posterior}, d = 3, c = " in json.loads(done("info", folder).stdout)["posterior"]
+    done("embed", folder, data, "-o", tmp_path / "z.parquet")
+    assert pq.read_table(tmp_path / "z.parquet").num_columns == 3
+
+
+@pytest.mark.parametrize("likelihood", ["bernoulli", "poisson", "negative_binomial", "categorical"])
+def test_other_laws_go_all_the_way(likelihood: str, tmp_path: Path) -> None:
+    x, run_folder, new = tmp_path / "x.npy", tmp_path / "run", tmp_path / "new.parquet"
+    np.save(x, np.random.default_rng(0).integers(0, 2 if likelihood == "bernoulli" else 4, (60, 4)))
+    done("fit", x, "-o", run_folder, "--likelihood", likelihood, *FAST)
+    done("sample", run_folder, "-n", "20", "-o", new)
+    assert all((column.to_numpy() % 1 == 0).all() for column in pq.read_table(new).itercolumns())
+    assert float(json.loads(done("evaluate", run_folder, x).stdout)["elbo"]) < 0
+
+
+@pytest.mark.parametrize("command", [(), *((name,) for name in COMMANDS)])
+def test_every_command_explains_itself(command: tuple[str, ...]) -> None:
+    text = done(*command, "--help").stdout
+    assert all(name in text for name in COMMANDS) if not command else f"Example: horoball {command[0]}" in text
+
+
+@pytest.mark.parametrize("left", ["model", "last"])  # by a run that ended, by one that was stopped
+def test_a_run_is_not_written_over(left: str, data: Path, fitted: Path, tmp_path: Path) -> None:
+    shutil.copy(fitted / f"{left}.safetensors", tmp_path)
+    assert "another folder, or go on with --resume" in refused("fit", data, "-o", tmp_path, "--label", "kind", *FAST)
+
+
+def test_a_finished_run_is_resumed_to_itself_or_to_more_epochs(data: Path, tmp_path: Path) -> None:
+    command = ["fit", data, "-o", tmp_path / "run", "--label", "kind", *FAST]
+    told = json.loads(done(*command).stdout)
+    before = (tmp_path / "run" / "model.safetensors").read_bytes()
+    assert json.loads(done(*command, "--resume").stdout) == told
+    assert (tmp_path / "run" / "model.safetensors").read_bytes() == before
+    assert json.loads(done(*command, "--resume", "--max-epochs", 3).stdout)["epochs"] == "3"
+
+
+BAD_OPTIONS = {  # what is added to a fit, what the error says
+    "c": (["--c", "round"], "--c is a number or 'learn', got 'round'"),
+    "negative c": (["--c=-1"], "c"),
+    "dim": (["--dim", "0"], "d >= 1"),
+    "hidden": (["--hidden", "0"], "hidden"),
+    "epochs": (["--max-epochs", "0"], "max_epochs must be at least 1, got 0"),
+    "label": (["--label", "type"], "has no column 'type'. Its columns are: a, b, c, d, kind"),
+    "counts": (["--likelihood", "poisson"], "counts"),
+    "truths": (["--likelihood", "bernoulli"], "[0, 1]"),
+    "categories": (["--likelihood", "categorical"], "categor"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_OPTIONS)
+def test_an_option_that_cannot_be_is_refused_in_one_line(name: str, data: Path, tmp_path: Path) -> None:
+    options, says = BAD_OPTIONS[name]
+    assert says in refused("fit", data, "-o", tmp_path / "run", "--label", "kind", *FAST, *options)
+    assert not (tmp_path / "run" / "model.safetensors").exists()
+
+
+def test_bad_input_is_refused_in_one_line(data: Path, fitted: Path, tmp_path: Path) -> None:
+    out, other = tmp_path / "z.parquet", tmp_path / "other.parquet"
+    assert "There is no file" in refused("fit", tmp_path / "none.csv", "-o", tmp_path / "run", *FAST)
+    assert "has the text 'k0' in column 'kind', line 2" in refused("fit", data, "-o", tmp_path / "run", *FAST)
+    pq.write_table(frame_of(rows_of()).drop("a"), other)
+    assert "was fitted to 4 columns, the table has 3" in refused("embed", fitted, other, "-o", out)
+    pq.write_table(frame_of(rows_of()).select([1, 0, 2, 3, 4]), other)
+    assert "Keep the columns in the fit's order" in refused("evaluate", fitted, other)
+    assert "holds no model" in refused("info", tmp_path)
+    (tmp_path / "model.safetensors").write_bytes(b"garbage")
+    for arguments in (["info", tmp_path], ["embed", tmp_path, data, "-o", out], ["sample", tmp_path, "-o", out]):
+        assert "is not a whole safetensors file" in refused(*arguments)
+    assert not out.exists()
+
+
+@pytest.mark.parametrize("change", [["--dim", "3"], ["--hidden", "9"], ["--posterior", "wrapped"]])
+def test_a_run_is_not_resumed_with_another_model(change: list[str], data: Path, fitted: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(fitted, tmp_path / "run")
+    assert refused("fit", data, "-o", folder, "--label", "kind", "--resume", *FAST, *change)
+
+
+def test_numbers_below_one_are_refused(data: Path, fitted: Path, tmp_path: Path) -> None:
+    for command in (["evaluate", fitted, data, "--samples", 0], ["sample", fitted, "-o", tmp_path / "x", "-n", -5]):
+        exception = run(*command).exception
+        assert isinstance(exception, SystemExit), repr(exception)
+
+
+@pytest.mark.parametrize("options", [["--posterior", "gauss"], ["--likelihood", "gauss"], ["--dim", "two"], ["--nope"]])
+def test_an_unknown_choice_is_a_mistake_in_usage(options: list[str], data: Path, tmp_path: Path) -> None:
+    result = run("fit", data, "-o", tmp_path / "run", *options)
+    assert (result.exit_code, options[0] in result.stderr, (tmp_path / "run").exists()) == (2, True, False)

@@ -1,0 +1,177 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.stats
+import torch
+from torch import Tensor
+
+from horoball.likelihoods import (
+    LIKELIHOODS,
+    Bernoulli,
+    Categorical,
+    Likelihood,
+    NegativeBinomial,
+    Normal,
+    Poisson,
+    make_likelihood,
+)
+
+TOLERANCE = {torch.float64: 1e-12, torch.float32: 2e-5}  # relative
+FEATURES = 3
+
+dtypes = pytest.mark.parametrize("dtype", TOLERANCE, ids=str)
+names = pytest.mark.parametrize("name", LIKELIHOODS)
+
+
+def outputs(size: int = FEATURES, dtype: torch.dtype = torch.float64) -> Tensor:
+    return 2 * torch.randn(4, 5, size, generator=torch.Generator().manual_seed(0), dtype=torch.float64).to(dtype)
+
+
+def values(name: str, dtype: torch.dtype = torch.float64) -> Tensor:
+    draw = torch.Generator().manual_seed(1)
+    if name == "normal":
+        return torch.randn(4, 5, FEATURES, generator=draw, dtype=dtype)
+    high = {"bernoulli": 2, "categorical": 2}.get(name, 9)
+    return torch.randint(high, (4, 5, FEATURES), generator=draw).to(dtype)
+
+
+def truth(likelihood: Likelihood, h: Tensor, x: Tensor) -> np.ndarray:
+    """log p(x | h) by scipy, in float64."""
+    h, x = h.double().numpy(), x.double().numpy()
+    mean = np.logaddexp(0.0, h) + 1e-8  # the floor of a rate
+    if isinstance(likelihood, Normal):
+        scale = 1.0 if likelihood.log_scale is None else likelihood.log_scale.detach().double().exp().numpy()
+        each = scipy.stats.norm.logpdf(x, h, scale)
+    elif isinstance(likelihood, Bernoulli):
+        each = x * scipy.special.log_expit(h) + (1 - x) * scipy.special.log_expit(-h)
+    elif isinstance(likelihood, Poisson):
+        each = scipy.stats.poisson.logpmf(x, mean)
+    elif isinstance(likelihood, NegativeBinomial):
+        r = likelihood.log_dispersion.detach().double().exp().numpy()
+        each = scipy.stats.nbinom.logpmf(x, r, r / (r + mean))
+    else:
+        logits = scipy.special.log_softmax(h.reshape(*x.shape, likelihood.classes), -1)
+        each = np.take_along_axis(logits, x[..., None].astype(int), -1)[..., 0]
+    return each.sum(-1)
+
+
+@dtypes
+@names
+def test_log_prob_is_that_of_scipy(name: str, dtype: torch.dtype) -> None:
+    likelihood = make_likelihood(name, FEATURES).to(dtype)
+    with torch.no_grad():
+        for parameter in likelihood.parameters():
+            parameter.copy_(torch.tensor([-1.0, 0.0, 2.0]))
+    h, x = outputs(likelihood.outputs, dtype), values(name, dtype)
+    law = likelihood(h)
+    assert law.batch_shape == (4, 5)
+    assert law.event_shape == (FEATURES,)
+    log_prob = law.log_prob(x).detach()
+    assert log_prob.dtype == dtype
+    np.testing.assert_allclose(log_prob.double().numpy(), truth(likelihood, h, x), rtol=TOLERANCE[dtype])
+    assert law.sample((7,)).shape == (7, 4, 5, FEATURES)
+
+
+def test_a_normal_learns_its_scales() -> None:
+    likelihood = Normal(FEATURES, learn_scale=True).double()
+    h, x = outputs(), values("normal")
+    assert torch.equal(likelihood(h).log_prob(x), Normal(FEATURES)(h).log_prob(x))
+    with torch.no_grad():
+        likelihood.log_scale.copy_(torch.tensor([-1.0, 0.5, 2.0]))
+    np.testing.assert_allclose(likelihood(h).log_prob(x).detach().numpy(), truth(likelihood, h, x), rtol=1e-12)
+    assert not list(Normal(FEATURES).parameters())
+
+
+@dtypes
+def test_grey_values_are_taken_by_the_cross_entropy(dtype: torch.dtype) -> None:
+    h = outputs(dtype=dtype)
+    x = torch.rand(h.shape, generator=torch.Generator().manual_seed(2), dtype=torch.float64).to(dtype)
+    expected = -torch.nn.functional.binary_cross_entropy_with_logits(h, x, reduction="none").sum(-1)
+    assert torch.equal(Bernoulli(FEATURES)(h).log_prob(x), expected)
+    np.testing.assert_allclose(expected.double().numpy(), truth(Bernoulli(FEATURES), h, x), rtol=TOLERANCE[dtype])
+
+
+def test_the_counts_have_the_moments_they_promise() -> None:
+    likelihood = NegativeBinomial(FEATURES).double()
+    with torch.no_grad():
+        likelihood.log_dispersion.copy_(torch.tensor([-1.0, 0.0, 2.0]))
+        law, r = likelihood(outputs()), likelihood.log_dispersion.exp()
+    mean = torch.nn.functional.softplus(outputs())
+    assert torch.allclose(law.mean, mean, rtol=1e-6)
+    assert torch.allclose(law.variance, mean + mean.square() / r, rtol=1e-6)
+    assert torch.allclose(Poisson(FEATURES)(outputs()).mean, mean, rtol=1e-6)
+
+
+@dtypes
+@pytest.mark.parametrize("name", ["normal", "bernoulli", "poisson", "negative_binomial"])
+def test_the_start_is_the_mean_of_the_data(name: str, dtype: torch.dtype) -> None:
+    mean = torch.tensor([0.001, 0.3, 0.99] if name == "bernoulli" else [0.001, 1.0, 500.0], dtype=dtype)
+    likelihood = make_likelihood(name, FEATURES).to(dtype)
+    start = likelihood.start_at(mean)
+    assert start.shape == (likelihood.outputs,)
+    assert torch.allclose(likelihood(start).mean.detach(), mean, rtol=2e-5)
+
+
+@names
+def test_the_start_is_finite_where_a_feature_is_always_zero_or_always_one(name: str) -> None:
+    likelihood = make_likelihood(name, 2)
+    start = likelihood.start_at(torch.tensor([0.0, 1.0]))
+    x = torch.tensor([0.0, 1.0])
+    assert bool(start.isfinite().all())
+    assert bool(likelihood(start).log_prob(x).isfinite())
+    assert bool(likelihood(start).log_prob(1 - x).isfinite())
+
+
+@pytest.mark.parametrize("classes", [2, 3, 10])
+def test_categories_have_their_own_logits(classes: int) -> None:
+    likelihood = Categorical(FEATURES, classes)
+    assert likelihood.outputs == FEATURES * classes
+    h = outputs(likelihood.outputs)
+    law = likelihood(h)
+    assert law.batch_shape == (4, 5)
+    assert law.sample().shape == (4, 5, FEATURES)
+    assert int(law.sample((50,)).max()) < classes
+    x = torch.tensor([0, 1, classes - 1])
+    logits = h.reshape(4, 5, FEATURES, classes).log_softmax(-1)
+    assert torch.allclose(law.log_prob(x), sum(logits[..., i, int(c)] for i, c in enumerate(x)))
+    assert torch.equal(law.log_prob(x), law.log_prob(x.float()))  # rows of a table are float32
+    start = likelihood.start_at(torch.zeros(FEATURES))
+    assert torch.allclose(likelihood(start).base_dist.probs, torch.tensor(1 / classes))
+
+
+@dtypes
+@names
+def test_gradients_are_finite_at_extreme_outputs(name: str, dtype: torch.dtype) -> None:
+    likelihood = make_likelihood(name, FEATURES).to(dtype)
+    corners = torch.cartesian_prod(*[torch.tensor([-80.0, 0.0, 80.0], dtype=dtype)] * FEATURES)
+    h = corners.repeat_interleave(likelihood.outputs // FEATURES, -1)
+    h = (h * torch.tensor([1.0, -1.0]).repeat(FEATURES) if name == "categorical" else h).requires_grad_()
+    for x in ([0.0, 0.0, 0.0], [1.0, 1.0, 1.0], [0.0, 1.0, 1.0 if name in ("bernoulli", "categorical") else 1000.0]):
+        log_prob = likelihood(h).log_prob(torch.tensor(x, dtype=dtype).expand(len(h), -1))
+        assert bool(log_prob.isfinite().all())
+        for gradient in torch.autograd.grad(log_prob.sum(), [h, *likelihood.parameters()]):
+            assert bool(gradient.isfinite().all())
+
+
+def test_a_count_that_the_model_rules_out_still_pulls_at_the_output() -> None:
+    for likelihood in (Poisson(1), NegativeBinomial(1)):
+        h = torch.tensor([-12.0], requires_grad=True)
+        (gradient,) = torch.autograd.grad(likelihood(h).log_prob(torch.tensor([5.0])), h)
+        assert float(gradient) > 1
+
+
+@names
+def test_a_likelihood_is_made_by_its_name_and_kept_in_a_state(name: str) -> None:
+    likelihood = make_likelihood(name, FEATURES)
+    assert type(likelihood) is LIKELIHOODS[name]
+    assert (likelihood.name, likelihood.features) == (name, FEATURES)
+    again = make_likelihood(name, FEATURES)
+    again.load_state_dict(likelihood.state_dict())
+
+
+def test_unknown_names_and_too_few_classes_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"Unknown likelihood 'gauss'\. Choose one of: normal, bernoulli"):
+        make_likelihood("gauss", 3)
+    with pytest.raises(ValueError, match="at least 2 classes, got 1"):
+        make_likelihood("categorical", 3, classes=1)

@@ -1,0 +1,171 @@
+from __future__ import annotations
+
+import json
+import math
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import torch
+from torch import Tensor
+
+from horoball.data import ArrayTable
+from horoball.models import VAE, ModelConfig
+from horoball.training import TrainConfig, fit
+from horoball.training.checkpoint import load_checkpoint
+from horoball.training.progress import Silent
+
+SCRIPT = [sys.executable, "-m", "tests.training.script"]
+ENVIRONMENT = os.environ | {"OMP_NUM_THREADS": "1", "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
+ROOT = Path(__file__).parents[2]
+
+pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning")  # of Fabric, at import
+
+
+def small_model(**fields: object) -> VAE:
+    torch.manual_seed(0)
+    return VAE.from_config(ModelConfig(**({"features": 6, "hidden": (16,)} | fields)))  # type: ignore[arg-type]
+
+
+def rows(count: int = 600) -> ArrayTable:
+    return ArrayTable(torch.randn(count, 6, generator=torch.Generator().manual_seed(0)))
+
+
+def weights(folder: Path) -> dict[str, Tensor]:
+    return {
+        k: v for k, v in load_checkpoint(folder / "last.safetensors")[0].items() if k.startswith(("model", "optim"))
+    }
+
+
+def assert_same(first: dict[str, Tensor], second: dict[str, Tensor], tolerance: float = 0.0) -> None:
+    assert first.keys() == second.keys()
+    for name, tensor in first.items():
+        torch.testing.assert_close(tensor, second[name], rtol=tolerance, atol=tolerance)
+
+
+def run(folder: Path, *arguments: str) -> None:
+    subprocess.run([*SCRIPT, str(folder), *arguments], cwd=ROOT, env=ENVIRONMENT, check=True, timeout=120)
+
+
+def parquet(folder: Path) -> str:
+    x = np.random.default_rng(0).normal(size=(600, 6)).astype(np.float32)
+    table = pa.table({f"x{i}": x[:, i] for i in range(6)})
+    for part in range(3):
+        pq.write_table(table.slice(200 * part, 200), folder / f"part{part}.parquet", row_group_size=70)
+    return str(folder)
+
+
+def test_same_seed_same_numbers_and_no_trace_in_the_global_generator() -> None:
+    config = TrainConfig(max_epochs=2)
+    torch.manual_seed(7)
+    before = torch.get_rng_state()
+    histories = []
+    for seed in (0, 0, 1):
+        model = small_model()
+        torch.set_rng_state(before)
+        histories.append(fit(model, rows(), config.replace(seed=seed)).history)
+        assert torch.equal(torch.get_rng_state(), before)
+    assert histories[0] == histories[1] != histories[2]
+
+
+def test_training_lowers_the_loss_and_early_stopping_keeps_the_best(tmp_path: Path) -> None:
+    train, held = rows(400).split(0.25)
+    config = TrainConfig(max_epochs=60, patience=3, learning_rate=0.02)
+    model = small_model()
+    state = fit(model, train, config, tmp_path, validation=held)
+    watched = [line["validation"] for line in state.history]
+    assert watched[state.best_epoch] == min(watched) == state.best
+    assert len(watched) == state.best_epoch + 4 < 60
+    assert state.history[-1]["loss"] < state.history[0]["loss"]
+    best, _ = load_checkpoint(tmp_path / "best.safetensors")
+    assert_same({f"model.{k}": v for k, v in model.state_dict().items()}, best)
+    lines = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
+    assert lines == state.history
+
+
+class StopAt(Silent):
+    def __init__(self, step: int) -> None:
+        self.left = step
+
+    def step(self, step: int, steps: int, sums: list[float], count: int, batch: int) -> None:
+        self.left -= 1
+        if self.left == 0:
+            os.kill(os.getpid(), signal.SIGINT)
+
+
+@pytest.mark.parametrize("streamed", [False, True], ids=["memory", "streamed"])
+def test_a_run_that_was_interrupted_ends_like_one_that_was_not(tmp_path: Path, streamed: bool) -> None:
+    from horoball.data import read
+
+    source = read(parquet(tmp_path)) if streamed else rows()
+    config = TrainConfig(max_epochs=3, batch_size=50)
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    whole.mkdir()
+    parts.mkdir()
+    expected = fit(small_model(), source, config, whole)
+    for step in (5, 9, 13):
+        with pytest.raises(KeyboardInterrupt, match="Stopped in epoch"):
+            fit(small_model(), source, config, parts, resume=True, progress=StopAt(step))
+    state = fit(small_model(), source, config, parts, resume=True)
+    assert state.history == expected.history
+    assert_same(weights(whole), weights(parts))
+
+
+@pytest.mark.parametrize("streamed", [False, True], ids=["memory", "streamed"])
+def test_a_run_that_was_killed_ends_like_one_that_was_not(tmp_path: Path, streamed: bool) -> None:
+    source = ["--source", parquet(tmp_path)] if streamed else []
+    run(tmp_path / "whole", *source)
+    random.seed(0)
+    for _ in range(3):
+        with subprocess.Popen(
+            [*SCRIPT, str(tmp_path / "parts"), *source], cwd=ROOT, env=ENVIRONMENT, stdout=subprocess.PIPE
+        ) as process:
+            assert process.stdout is not None
+            process.stdout.readline()
+            time.sleep(random.uniform(1.0, 3.0))
+            process.kill()
+    run(tmp_path / "parts", *source)
+    assert_same(weights(tmp_path / "whole"), weights(tmp_path / "parts"))
+
+
+def test_two_ranks_do_what_one_does(tmp_path: Path) -> None:
+    run(tmp_path / "one")
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    command = [*torchrun, "-m", "tests.training.script", str(tmp_path / "two")]
+    subprocess.run(command, cwd=ROOT, env=ENVIRONMENT, check=True, timeout=180)
+    assert_same(weights(tmp_path / "one"), weights(tmp_path / "two"), tolerance=1e-5)
+
+
+@pytest.mark.parametrize("posterior", ["riemannian", "wrapped"])
+def test_the_limit_without_curvature_trains_alike(posterior: str) -> None:
+    config = TrainConfig(max_epochs=10)
+    curves = [
+        [line["loss"] for line in fit(small_model(c=c, posterior=posterior), rows(), config).history]
+        for c in (0.0, 1e-10)
+    ]
+    torch.testing.assert_close(*map(torch.tensor, curves), rtol=1e-4, atol=1e-4)
+
+
+def test_a_loss_that_is_not_finite_stops_with_the_term_and_the_batch() -> None:
+    model = small_model()
+    broken = torch.randn(600, 6)
+    broken[17] = math.inf
+    with pytest.raises(FloatingPointError, match=r"not finite in epoch 1, step \d+.*Lower the learning rate"):
+        fit(model, ArrayTable(broken), TrainConfig(max_epochs=1))
+
+
+def test_an_empty_share_of_a_batch_does_no_harm() -> None:
+    model = small_model()
+    from horoball.training.fit import _Objective
+
+    losses = _Objective(model, TrainConfig())(torch.empty(0, 6))
+    losses[0].backward()
+    assert all(p.grad is not None and bool((p.grad == 0).all()) for p in model.parameters())
