@@ -136,6 +136,7 @@ def test_a_run_that_was_killed_ends_like_one_that_was_not(tmp_path: Path, stream
     assert_same(weights(tmp_path / "whole"), weights(tmp_path / "parts"))
 
 
+@pytest.mark.slow  # its rendezvous has been seen to hang on a machine with two busy cores
 def test_two_ranks_do_what_one_does(tmp_path: Path) -> None:
     run(tmp_path / "one")
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]

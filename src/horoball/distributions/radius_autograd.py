@@ -57,6 +57,7 @@ class _LogNormalizer(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, scale: Tensor, c: Curvature, d: int) -> Tensor:
         J, M = _law(d, _lambda(scale, c), exact=scale.dtype == torch.float64)
+        J = torch.full_like(J, _chi_constant(d)) if _is_zero(c) else J
         _save(ctx, c, scale, M)
         ctx.d = d
         return d * torch.log(wide(scale)) + J
@@ -76,6 +77,7 @@ class _Draw(torch.autograd.Function):
     def forward(ctx: Any, scale: Tensor, c: Curvature, epsilon: Tensor, d: int, exact: bool) -> tuple[Tensor, Tensor]:
         lam = _lambda(scale, c)
         t, Y, J, M = _radius(d, lam, epsilon, exact)
+        J = torch.full_like(J, _chi_constant(d)) if _is_zero(c) else J
         _save(ctx, c, scale, t, Y, M)
         ctx.d = d
         sigma = wide(scale)
@@ -136,6 +138,15 @@ class _Nodes(torch.autograd.Function):
         score = t * t * coth_excess(lam.unsqueeze(-1) * t * t)
         mean = (w * score).sum(-1, keepdim=True)
         return (ctx.n / 2) * (grad * w * (score - mean)).sum(-1), None, None
+
+
+def _is_zero(c: Curvature) -> bool:
+    return not isinstance(c, Tensor) and c == 0
+
+
+def _chi_constant(d: int) -> float:
+    """J at c = 0, closed: there the normal is the plain one, to the last digit."""
+    return (d / 2 - 1) * math.log(2) + math.lgamma(d / 2)
 
 
 def _law(d: int, lam: Tensor, exact: bool) -> tuple[Tensor, Tensor]:

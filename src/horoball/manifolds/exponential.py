@@ -33,7 +33,7 @@ def moderate_exp(mu: Tensor, v: Tensor, c: Curvature) -> Tensor | None:
         >>> moderate_exp(torch.tensor([1.0, 0.0]), torch.tensor([2.0, 0.0]), 1.0)
         tensor([3., 0.])
     """
-    usual = mu.dtype == torch.float32 and mu.device.type == "cpu" and not torch.compiler.is_compiling()
+    usual = mu.dtype == torch.float32 and mu.device.type == "cpu" and mu.numel() and not torch.compiler.is_compiling()
     if not usual or isinstance(c, Tensor):
         return None
     z, moderate = _ModerateExp.apply(mu, v, c)

@@ -9,7 +9,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-__all__ = ["engine", "stop_requested"]
+import torch
+
+__all__ = ["close", "engine", "stop_requested"]
 
 
 def engine() -> Any:
@@ -29,6 +31,17 @@ def engine() -> Any:
     if ranks > 1:
         fabric.launch()
     return fabric
+
+
+def close(fabric: Any) -> None:
+    """Wait for all ranks and part from them: a process that ends while still connected may abort.
+
+    Example:
+        >>> close(engine())
+    """
+    fabric.barrier()
+    if fabric.world_size > 1 and torch.distributed.is_initialized():
+        torch.distributed.destroy_process_group()
 
 
 @contextmanager

@@ -22,7 +22,7 @@ from horoball.noise import dealt
 from horoball.objectives import elbo
 from horoball.training.checkpoint import load_checkpoint, load_optimizer, optimizer_tensors, save_checkpoint
 from horoball.training.config import TrainConfig
-from horoball.training.engine import engine, stop_requested
+from horoball.training.engine import close, engine, stop_requested
 from horoball.training.progress import Progress, Silent
 
 __all__ = ["BEST", "LAST", "METRICS", "Interrupted", "State", "fit", "load_weights"]
@@ -158,7 +158,7 @@ def fit(
         load_weights(model, load_checkpoint(folder / BEST)[0])
     elif state.kept is not None:
         load_weights(model, state.kept)
-    fabric.barrier()
+    close(fabric)
     return state
 
 
