@@ -166,7 +166,10 @@ def _seeded(loss: Any, batch: Batch, numbers: tuple[int, int, int], rank: int, r
     """The loss of a batch with noise drawn from the numbers of its step; ranks with rows of their own get their own."""
     seed, epoch, step = numbers
     mixed = ((seed * 1_000_003 + epoch) * 1_000_003 + step) * 1_000_003 + (0 if batch.dealt else rank)
-    torch.manual_seed(mixed % (1 << 63))
+    # torch.manual_seed looks for every kind of device, a millisecond each time; this is the generator of this one.
+    torch.default_generator.manual_seed(mixed % (1 << 63))
+    if batch.x.is_cuda or torch.cuda.is_initialized():
+        torch.cuda.manual_seed_all(mixed % (1 << 63))
     with dealt(rank, ranks if batch.dealt else 1, batch.total):
         return loss(batch.x)
 
