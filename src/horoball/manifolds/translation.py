@@ -76,7 +76,7 @@ class _Translate(torch.autograd.Function):
             across = across - g_m * (f.B * lam1 * lam1 + lift * cos2 * lam2)
             grad_v = _assemble(f.B, grad, g_w, radial, w, across, tri)
         if ctx.needs_input_grad[2]:
-            rate, twist = rates_in_c(tri, f, cos1, cos2, Cz, c)
+            rate, twist = rates_in_c(tri, f, cos1, cos2, c)
             grad_c = (rate * g_r + tri.Rz * twist * turn).sum().to(c.dtype).reshape(c.shape)
         return grad_mu, grad_v, grad_c
 
@@ -113,7 +113,7 @@ class _TranslatedRadius(torch.autograd.Function):
             side = across * tri.R1
             grad_v = narrow(g * cos2 - 2 * tri.P * side, mu) * w + narrow(side, mu) * tri.e
         if ctx.needs_input_grad[2]:
-            rate, _ = rates_in_c(tri, f, cos1, cos2, f.az, c)
+            rate, _ = rates_in_c(tri, f, cos1, cos2, c)
             grad_c = (rate * g).sum().to(c.dtype).reshape(c.shape)
         return grad_mu, grad_v, grad_c
 
@@ -135,7 +135,7 @@ class _Side(torch.autograd.Function):
         _, _, cos1, cos2, _ = angles(tri, f)
         grad_c = None
         if ctx.needs_input_grad[3]:
-            rate, _ = rates_in_c(tri, f, cos1, cos2, f.az, c)
+            rate, _ = rates_in_c(tri, f, cos1, cos2, c)
             grad_c = (rate * grad).sum().to(c.dtype).reshape(c.shape)
         return grad * cos1, grad * cos2, None, grad_c
 

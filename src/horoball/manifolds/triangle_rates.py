@@ -67,7 +67,7 @@ _COSH_RATE = [(k + 1) / math.factorial(2 * k + 4) for k in range(10)]
 _SINHC_RATE = [(k + 1) / math.factorial(2 * k + 3) for k in range(10)]
 
 
-def rates_in_c(tri: Triangle, f: Scaled, cos1: Tensor, cos2: Tensor, Cz: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
+def rates_in_c(tri: Triangle, f: Scaled, cos1: Tensor, cos2: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
     """∂R_z/∂c and ∂θ/∂c per sin φ, where θ is the angle from μ to z at the origin.
 
     A change of c rescales all sides; the difference quotient by c cancels for short sides, whose series does not.
@@ -78,13 +78,14 @@ def rates_in_c(tri: Triangle, f: Scaled, cos1: Tensor, cos2: Tensor, Cz: Tensor,
         >>> tri = solve(torch.tensor([3.0, 0.0]), torch.tensor([0.0, 4.0]), c)
         >>> f = scaled(tri, c)
         >>> _, _, cos1, cos2, _ = angles(tri, f)
-        >>> rates_in_c(tri, f, cos1, cos2, f.az, c)[0]  # |μ|²|v|²/6R_z
+        >>> rates_in_c(tri, f, cos1, cos2, c)[0]  # |μ|²|v|²/6R_z
         tensor([4.8000], dtype=torch.float64)
     """
     c = wide(c)
     R1, R2, Rz = tri.R1, tri.R2, tri.Rz
     per_Rz = inverse(Rz)
     short = torch.maximum(f.a, f.b) < 1.0
+    Cz = f.az + torch.exp(-2 * f.az) / f.sz  # a_z coth a_z
     rate = (cos1 * R1 + cos2 * R2 - Rz) / (2 * positive(c))
     twist = (f.sa / f.sz * torch.exp(f.a - 2 * f.az) / f.sz - f.B * Cz) / positive(c)
     ua, ub, uz = (torch.where(short, x * x, 0.0) for x in (f.a, f.b, f.az))

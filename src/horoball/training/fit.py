@@ -119,9 +119,7 @@ def fit(
 
     def save() -> None:
         if folder is not None and rank == 0:
-            kept = (
-                {f"model.{k}": v for k, v in model.state_dict().items()} | (extra or {}) | optimizer_tensors(optimizer)
-            )
+            kept = _weights(model) | (extra or {}) | optimizer_tensors(optimizer)
             save_checkpoint(folder / LAST, kept, {"state": _plain(state), "about": about or {}})
 
     with stop_requested() as stop, torch.random.fork_rng(devices=[]):
