@@ -88,8 +88,21 @@ def test_grey_values_are_taken_by_the_cross_entropy(dtype: torch.dtype) -> None:
     h = outputs(dtype=dtype)
     x = torch.rand(h.shape, generator=torch.Generator().manual_seed(2), dtype=torch.float64).to(dtype)
     expected = -torch.nn.functional.binary_cross_entropy_with_logits(h, x, reduction="none").sum(-1)
-    assert torch.equal(Bernoulli(FEATURES)(h).log_prob(x), expected)
+    torch.testing.assert_close(Bernoulli(FEATURES)(h).log_prob(x), expected, rtol=TOLERANCE[dtype], atol=0)
     np.testing.assert_allclose(expected.double().numpy(), truth(Bernoulli(FEATURES), h, x), rtol=TOLERANCE[dtype])
+
+
+def test_the_cross_entropy_has_the_right_gradients_and_broadcasts() -> None:
+    h, x = outputs(), torch.rand(5, FEATURES, dtype=torch.float64)
+    assert h.shape[1:] == x.shape
+    for part in (h, h[0]):  # samples of each observation, and one
+        inputs = (part.clone().requires_grad_(), x.clone().requires_grad_())
+        assert torch.autograd.gradcheck(lambda h, x: Bernoulli(FEATURES)(h).log_prob(x), inputs)
+    many = outputs().repeat(1000, 1, 1)  # more than one chunk
+    assert torch.equal(Bernoulli(FEATURES)(many).log_prob(x), Bernoulli(FEATURES)(h).log_prob(x).repeat(1000, 1))
+    extreme = torch.tensor([[-1e4, -40.0, 40.0], [1e4, 0.0, -700.0]], dtype=torch.float64)
+    sure = Bernoulli(FEATURES)(extreme).log_prob(torch.tensor([[0.0, 0.0, 1.0], [1.0, 0.5, 0.0]], dtype=torch.float64))
+    np.testing.assert_allclose(sure.numpy(), [-2 * np.log1p(np.exp(-40)), -np.log(2)], rtol=1e-14)
 
 
 def test_the_counts_have_the_moments_they_promise() -> None:

@@ -13,6 +13,7 @@ goes on with slope ±1 in b: what |b| exceeds it by is added with the sign of th
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import torch
@@ -27,6 +28,7 @@ __all__ = ["REACH", "SHORTEST", "gyroplane", "positive_root"]
 # √c·radius up to which (y = κY)² does not overflow for a point and a hyperplane that are both this far out
 REACH = {torch.float64: 170.0, torch.float32: 21.0}
 _CHUNK = 1 << 16  # elements of output at a time: three buffers of float32 stay in a core's cache
+_TINY = 1e-30  # floor of √c·radius: sinh(a)/a is 1 there
 _FLOOR = 1e-15  # of κ: asinh(κY)/κ is Y to rounding there
 SHORTEST = 1e-25  # floor of ℓ: a hyperplane without a normal is a constant, b
 _SERIES = [(-1) ** k * math.comb(2 * k, k) / 4**k * k / (2 * k + 1) for k in range(1, 18)]  # of d(asinh√u/√u)/du
@@ -58,89 +60,77 @@ def positive_root(c: Curvature) -> Any:
     return torch.where(c > 0, c, 1.0).sqrt() * torch.where(c > 0, 1.0, 1e-150)
 
 
-def _cosh_sinhc(R: Tensor, c: Curvature) -> tuple[Tensor, Tensor]:
-    """cosh(√cR) and sinh(√cR)/(√cR)."""
-    a = ((wide(c).sqrt() if isinstance(c, Tensor) else math.sqrt(c)) * R).clamp_min(1e-30)  # sinh(a)/a is 1 there
-    return torch.cosh(a), torch.sinh(a) / a
-
-
-class _Points(NamedTuple):
-    """The points in float64: a vector and three columns."""
-
-    x: Tensor
-    R: Tensor
-    cosh: Tensor
-    sinhc: Tensor
-
-
 class _Planes(NamedTuple):
     """The hyperplanes in float64, shape (out, d) and (out,)."""
 
     w: Tensor
+    b: Tensor
     length: Tensor
     rho: Tensor  # within reach
     cosh: Tensor
     sinhc: Tensor
     far: Tensor  # whether they were put at reach
-    excess: Tensor  # |b| beyond reach
 
 
-def _planes(w: Tensor, b: Tensor, c: Curvature, reach: float) -> _Planes:
+def _cosh_sinhc(a: Tensor) -> tuple[Tensor, Tensor]:
+    return a.cosh(), a.sinh().div_(a)
+
+
+def _planes(w: Tensor, b: Tensor, root: Any, reach: float) -> tuple[_Planes, Tensor]:
+    """The hyperplanes, and by how much |b| is beyond reach."""
     w, b = wide(w), wide(b)
-    length = torch.linalg.vector_norm(w, dim=-1).clamp_min(SHORTEST)
+    length = torch.linalg.vector_norm(w, dim=-1).clamp_min_(SHORTEST)
     rho = b / length
-    limit = reach / positive_root(c)
-    distance = rho.abs()
-    far = distance > limit
+    x = rho.abs().mul_(root).clamp_min_(_TINY)
+    far = x > reach
     excess = length.new_zeros(())
     if may_hold(far):
-        excess = (distance - limit).clamp_min(0.0) * length
-        rho = torch.minimum(torch.maximum(rho, -limit + 0 * rho), limit + 0 * rho)
-        distance = rho.abs()
-    return _Planes(w, length, rho, *_cosh_sinhc(distance, c), far, excess)
+        inside = rho * (reach / x).clamp_max(1.0)
+        excess, rho = (rho - inside).abs() * length, inside
+        x = x.clamp_max(reach)
+    return _Planes(w, b, length, rho, *_cosh_sinhc(x), far), excess
 
 
 class _Gyroplane(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, z: Tensor, w: Tensor, b: Tensor, c: Curvature) -> Tensor | None:
-        kind, reach = z.dtype, REACH[z.dtype]
+        kind, reach, root = z.dtype, REACH[z.dtype], positive_root(c)
         x = wide(z)
-        R = torch.linalg.vector_norm(x, dim=-1, keepdim=True)
-        if not torch.compiler.is_compiling() and may_hold(reach * (1 + 1e-6) / positive_root(c) < R):
+        a = torch.linalg.vector_norm(x, dim=-1, keepdim=True).mul_(root).clamp_min_(_TINY)
+        if not torch.compiler.is_compiling() and may_hold(a > reach * (1 + 1e-6)):
             return None
-        points, planes = _Points(x, R, *_cosh_sinhc(R, c)), _planes(w, b, c, reach)
-        H = torch.cat((points.cosh, points.sinhc * x), -1).to(kind)
-        W0 = planes.length * planes.rho * planes.sinhc
+        cosh, sinhc = _cosh_sinhc(a)
+        H = torch.cat((cosh, sinhc * x), -1).to(kind)
+        planes, excess = _planes(w, b, root, reach)
+        W0 = (planes.length * planes.rho).mul_(planes.sinhc)
         W = torch.cat((W0.unsqueeze(-1), planes.cosh.unsqueeze(-1) * planes.w), -1).to(kind)
-        root = wide(c).sqrt() if isinstance(c, Tensor) else math.sqrt(c)
-        kappa = (root / planes.length).clamp_min(_FLOOR).to(kind)
+        kappa = (root / planes.length).clamp_min_(_FLOOR).to(kind)
         f = z.new_empty(z.shape[0], w.shape[0])
-        _asinh_product(H, (W * kappa.unsqueeze(-1)).mT, kappa, planes.excess.to(kind), f)
+        _asinh_product(H, (W * kappa.unsqueeze(-1)).mT, kappa, excess.to(kind), f)
         ctx.c = None if isinstance(c, Tensor) else c
-        ctx.save_for_backward(z, w, b, H, W, kappa, f, *points, *planes, *((c,) if isinstance(c, Tensor) else ()))
+        ctx.save_for_backward(H, W, kappa, f, x, a, cosh, sinhc, *planes, *((c,) if isinstance(c, Tensor) else ()))
         return f
 
     @staticmethod
     @first_order
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
-        _, w, _, H, W, kappa, f, *_ = ctx.saved_tensors
+        H, W, kappa, f, *_ = ctx.saved_tensors
         scaled = (W * kappa.unsqueeze(-1)).mT
         # The gradient of W is gathered transposed: that product is four times faster.
         G_H, G_Wt = torch.empty_like(H), W.new_zeros(W.shape[::-1])
-        sum_gf, sum_rate = torch.zeros_like(kappa), wide(torch.zeros_like(kappa))
+        sum_gf, rate = torch.zeros_like(kappa), wide(torch.zeros_like(kappa))
         one = kappa.new_ones(())
-        for rows, g, out, g_rows, y, slope in zip(
-            *(_chunks(x, w) for x in (H, grad, f, G_H)), *_buffers(f, 2), strict=True
-        ):
+        for part, y, slope in _chunks(f):
+            rows, g = H[part], grad[part]
             torch.mm(rows, scaled, out=y)
             torch.addcmul(one, y, y, out=slope).sqrt_()
             if ctx.needs_input_grad[3]:
-                sum_rate += (g * _rate_in_c(y, slope, out, wide(kappa))).sum(0)
+                rate += (g * _rate_in_c(y, slope, f[part], wide(kappa))).sum(0)
             torch.div(g, slope, out=slope)
-            torch.mm(slope, W, out=g_rows)
+            torch.mm(slope, W, out=G_H[part])
             G_Wt.addmm_(rows.mT, slope)
-            sum_gf += torch.mul(g, out, out=y).sum(0)
-        return _to_inputs(ctx, grad, wide(G_H), wide(G_Wt.mT), wide(sum_gf), sum_rate)
+            sum_gf += torch.mul(g, f[part], out=y).sum(0)
+        return _to_inputs(ctx, grad, wide(G_H), wide(G_Wt), wide(sum_gf), rate)
 
 
 def _asinh_product(H: Tensor, scaled: Tensor, kappa: Tensor, excess: Tensor, f: Tensor) -> None:
@@ -151,9 +141,9 @@ def _asinh_product(H: Tensor, scaled: Tensor, kappa: Tensor, excess: Tensor, f: 
     """
     one = kappa.new_ones(())
     per_kappa = 1 / kappa
-    brief = f.dtype == torch.float32 and not may_hold(kappa < 1 / 16)
-    for rows, y, size, work in zip(_chunks(H, scaled.mT), _chunks(f, scaled.mT), *_buffers(f, 2), strict=True):
-        torch.mm(rows, scaled, out=y)
+    brief = f.dtype == torch.float32 and not may_hold(per_kappa > 16)
+    for part, size, work in _chunks(f):
+        y = torch.mm(H[part], scaled, out=f[part])
         if brief:
             torch.addcmul(one, y, y, out=size).sqrt_()
             size.add_(torch.abs(y, out=work)).log_()
@@ -165,52 +155,49 @@ def _asinh_product(H: Tensor, scaled: Tensor, kappa: Tensor, excess: Tensor, f: 
 
 
 def _to_inputs(
-    ctx: Any, grad: Tensor, G_H: Tensor, G_W: Tensor, sum_gf: Tensor, rate: Tensor
+    ctx: Any, grad: Tensor, G_H: Tensor, G_Wt: Tensor, sum_gf: Tensor, rate: Tensor
 ) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
-    """From the gradients in H, W and κ to those in the points, the hyperplanes and c."""
-    z, w, b, _, W, _, f, *rest = ctx.saved_tensors
-    points, planes = _Points(*rest[:4]), _Planes(*rest[4:11])
-    c = rest[11] if ctx.c is None else ctx.c
-    curvature = wide(c) if isinstance(c, Tensor) else c
+    """From the gradients in H, Wᵀ and κ to those in the points, the hyperplanes and c."""
+    _, W, _, f, x, a, cosh, sinhc, *rest = ctx.saved_tensors
+    planes, curvature = _Planes(*rest[:7]), wide(rest[7]) if ctx.c is None else ctx.c
+    kind, by_c = grad.dtype, ctx.needs_input_grad[3]
     # Points: ∂cosh a/∂z = c sinhc(a) z and ∂sinhc(a)/∂z = c k z, k = (cosh a − sinhc a)/a²
-    R2 = points.R.square()
-    along = (G_H[:, 1:] * points.x).sum(-1, keepdim=True)
-    k = _k(points.cosh, points.sinhc, curvature * R2, ctx.needs_input_grad[3])
-    pull = torch.addcmul(points.sinhc * G_H[:, :1], k, along)
-    grad_z = torch.addcmul(points.sinhc * G_H[:, 1:], curvature * pull, points.x)
-    # Hyperplanes: through ρ = b/ℓ, through ℓ in W and through κ = √c/ℓ
-    length, rho = planes.length, planes.rho
-    along_w = (G_W[:, 1:] * planes.w).sum(-1)
-    by_rho = along_w * curvature * planes.sinhc * rho + G_W[:, 0] * length * planes.cosh
-    by_side = _sum_by_side(grad, f, planes.far)
-    by_rho = torch.where(planes.far, by_side * torch.sign(rho) * length, by_rho)
-    by_kappa = (G_W * wide(W)).sum(-1) - sum_gf  # κ ∂/∂κ; Σ gY/√(1 + y²) is a by-product of G_W
-    by_length = G_W[:, 0] * planes.sinhc * rho - (by_rho * (wide(b) / length) + by_kappa) / length
-    grad_w = G_W[:, 1:] * planes.cosh[:, None] + planes.w * (by_length / length)[:, None]
+    square = a * a
+    # The quotient errs for small a, which only ∂/∂c sees: elsewhere a² multiplies it.
+    k = sinhc * coth_excess(square) if by_c else (cosh - sinhc).div_(square)
+    pull = torch.addcmul(sinhc * G_H[:, :1], k, (G_H[:, 1:] * x).sum(-1, keepdim=True))
+    grad_z = (sinhc * G_H[:, 1:]).addcmul_(curvature * pull, x)
+    # Hyperplanes: ∂/∂b through x; ∂/∂ℓ by Euler's rule, f being homogeneous in (w, b)
+    length, rho, wt = planes.length, planes.rho, planes.w.mT
+    along = (G_Wt[1:] * wt).sum(0)
+    lever = (planes.sinhc * rho).div_(length).mul_(curvature)  # κ sinh x
+    grad_b = torch.addcmul(G_Wt[0] * planes.cosh, lever, along)
+    by_side = None
+    if may_hold(planes.far):
+        by_side = _sum_by_side(grad, f, planes.far)
+        grad_b = torch.where(planes.far, by_side * rho.sign(), grad_b)
+    by_length = torch.addcmul(sum_gf, planes.cosh, along, value=-1).addcmul_(planes.b, grad_b, value=-1)
+    grad_wt = (G_Wt[1:] * planes.cosh).addcmul_(wt, by_length.div_(length).div_(length))
     grad_c = None
-    if ctx.needs_input_grad[3]:
-        k_b = _k(planes.cosh, planes.sinhc, curvature * rho * rho, True)
-        near = rho * rho * (planes.sinhc * along_w + k_b * G_W[:, 0] * length * rho)
-        far = (wide(b).abs() * by_side - G_W[:, 0] * wide(W)[:, 0]) / curvature.clamp_min(1e-300)
-        from_planes = torch.where(planes.far, far, near)
-        total = (R2 * pull).sum() / 2 + from_planes.sum() / 2 + (rate / length.square()).sum()
-        grad_c = total.to(c.dtype).reshape(c.shape)
-    return grad_z.to(z.dtype), grad_w.to(w.dtype), (by_rho / length).to(b.dtype), grad_c
+    if by_c:
+        x2 = rho * rho * curvature
+        from_planes = rho * rho * (planes.sinhc * along + planes.sinhc * coth_excess(x2) * G_Wt[0] * length * rho)
+        if by_side is not None:
+            far = (planes.b.abs() * by_side - G_Wt[0] * wide(W)[:, 0]) / curvature.clamp_min(1e-300)
+            from_planes = torch.where(planes.far, far, from_planes)
+        of_points = ((x * x).sum(-1, keepdim=True) * pull).sum()
+        total = (of_points + from_planes.sum()) / 2 + (rate / length.square()).sum()
+        grad_c = total.to(rest[7].dtype).reshape(rest[7].shape)
+    return grad_z.to(kind), grad_wt.to(kind).mT, grad_b.to(kind), grad_c
 
 
 def _sum_by_side(grad: Tensor, f: Tensor, far: Tensor) -> Tensor:
-    """Σ ±g over the points on either side of each hyperplane; 0 where no hyperplane is far."""
+    """Σ ±g over the points on either side of each hyperplane that is far."""
     if torch.compiler.is_compiling():
         return wide((grad * f.sign()).sum(0))
     total = wide(f.new_zeros(f.shape[1]))
-    if may_hold(far):  # few are
-        total[far] = wide((grad[:, far] * f[:, far].sign()).sum(0))
+    total[far] = wide((grad[:, far] * f[:, far].sign()).sum(0))  # few are
     return total
-
-
-def _k(cosh: Tensor, s: Tensor, u: Tensor, precise: bool) -> Tensor:
-    """(cosh a − sinhc a)/a², u = a²; the quotient errs for small a, which only ∂/∂c sees: elsewhere u multiplies it."""
-    return s * coth_excess(u) if precise else (cosh - s) / u.clamp_min(1e-60)
 
 
 def _rate_in_c(y: Tensor, slope: Tensor, f: Tensor, kappa: Tensor) -> Tensor:
@@ -223,13 +210,14 @@ def _rate_in_c(y: Tensor, slope: Tensor, f: Tensor, kappa: Tensor) -> Tensor:
     return torch.where(near, series, direct)
 
 
-def _chunks(x: Tensor, w: Tensor) -> tuple[Tensor, ...]:
-    """Rows of x, as many at a time as fit the cache with one output per row of w."""
-    return (x,) if torch.compiler.is_compiling() else x.split(max(1, _CHUNK // w.shape[0]))
+def _chunks(f: Tensor) -> Iterator[tuple[slice, Tensor, Tensor]]:
+    """Rows of f, as many at a time as fit the cache, and the same working memory for each: two buffers of their shape.
 
-
-def _buffers(f: Tensor, count: int) -> list[list[Tensor]]:
-    """For each chunk of f the same working memory: allocating it anew would cost more than using it."""
-    parts = _chunks(f, f.mT)
-    memory = [torch.empty_like(parts[0]) if parts else f for _ in range(count)]
-    return [[room[: len(part)] for part in parts] for room in memory]
+    Allocating it anew would cost more than using it.
+    """
+    pieces = 1 if torch.compiler.is_compiling() else max(1, round(f.numel() / _CHUNK))
+    size = max(1, -(-f.shape[0] // pieces))
+    one, two = f.new_empty(size, f.shape[1]), f.new_empty(size, f.shape[1])
+    for start in range(0, f.shape[0], size):
+        count = min(size, f.shape[0] - start)
+        yield slice(start, start + count), one[:count], two[:count]
