@@ -149,7 +149,7 @@ def iwae(x: Tensor, turns: int) -> None:
 def finite(x: Tensor, steps: int) -> int:
     """Settings whose loss is finite and whose divergence is positive after some hundred steps."""
     x = torch.cat((x, x))[: BATCH * steps]  # an epoch of MNIST has 468 steps
-    cells = [(d, c) for d in (2, 5, 10, 20) for c in (0.1, 0.2, 0.7, 1.0, 1.4)] + [(64, 1.0), (128, 0.5), (2, 10.0)]
+    cells = [(d, c) for d in (2, 5, 10, 20) for c in (0.0, 0.1, 0.2, 0.7, 1.4)] + [(64, 1.0), (128, 0.5), (2, 10.0)]
     failed = 0
     config = TrainConfig(max_epochs=1, batch_size=BATCH, validation=0.0, learning_rate=5e-4)
     for d, c in cells:

@@ -109,7 +109,7 @@ class Bernoulli(Likelihood):
         return torch.logit(mean.clamp(1e-4, 1 - 1e-4))
 
 
-class _BernoulliVector(Independent):
+class _BernoulliVector(Independent):  # type: ignore[type-arg]
     def log_prob(self, value: Tensor) -> Tensor:
         return _CrossEntropy.apply(self.base_dist.logits, value)
 
