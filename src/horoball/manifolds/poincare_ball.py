@@ -7,6 +7,7 @@ import math
 import torch
 from torch import Tensor, nn
 
+from horoball.manifolds.pairwise import pairwise_dist
 from horoball.manifolds.translation import translate, translated_radius
 from horoball.manifolds.triangle import Curvature
 from horoball.manifolds.volume import log_volume
@@ -98,6 +99,26 @@ class PoincareBall(nn.Module):
         """
         _check_same_dimension("dist", z, y)
         return torch.linalg.vector_norm(z - y, dim=-1) if self.is_euclidean else translated_radius(z, -y, self.c)
+
+    def cdist(self, z: Tensor, y: Tensor) -> Tensor:
+        """Distances between all points of one set and all of another, as `torch.cdist` [eq:dist].
+
+        Args:
+            z: Points, shape (*batch, n, d).
+            y: Points, shape (*batch, m, d).
+
+        Returns:
+            Distances of shape (*batch, n, m).
+
+        Example:
+            >>> PoincareBall().cdist(torch.tensor([[3.0, 0.0]]), torch.tensor([[0.0, 0.0], [-2.0, 0.0]]))
+            tensor([[3., 5.]])
+        """
+        _check_same_dimension("cdist", z, y)
+        if self.is_euclidean:
+            return torch.cdist(z, y, compute_mode="donot_use_mm_for_euclid_dist")
+        near = pairwise_dist(z, y, self.c)
+        return self.dist(z.unsqueeze(-2), y.unsqueeze(-3)) if near is None else near
 
     def exp(self, z: Tensor, v: Tensor) -> Tensor:
         """The point reached from z along v [eq:exp].
