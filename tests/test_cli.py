@@ -46,12 +46,13 @@ def done(*arguments: object) -> Result:
 
 
 def refused(*arguments: object) -> str:
-    """The one line with which a command is to refuse; before it, only the likelihood may have been told."""
+    """The one line with which a command is to refuse; before it, only what it chose by itself may have been told."""
     result = run(*arguments)
     assert isinstance(result.exception, SystemExit), repr(result.exception)
     assert result.exit_code == 1
     assert result.stdout == ""
-    lines = [line for line in result.stderr.splitlines() if not line.startswith("Likelihood: ")]
+    told = ("Likelihood: ", "Scaling: ", "Distance weight: ")
+    lines = [line for line in result.stderr.splitlines() if not line.startswith(told)]
     assert len(lines) == 1, result.stderr
     assert lines[0].startswith("Error: ")
     return lines[0]

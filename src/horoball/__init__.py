@@ -12,6 +12,7 @@ from horoball.models import VAE
 
 if TYPE_CHECKING:
     from horoball.estimator import PoincareVAE
+    from horoball.viewer import View, view, view_run
 
 __version__ = _version("horoball")
 
@@ -22,6 +23,7 @@ __all__ = [
     "PoincareBall",
     "PoincareVAE",
     "RiemannianNormal",
+    "View",
     "WrappedNormal",
     "__version__",
     "distributions",
@@ -30,11 +32,21 @@ __all__ = [
     "models",
     "nn",
     "objectives",
+    "view",
+    "view_run",
 ]
+
+# Imported when they are first asked for: they bring packages that not every user needs.
+_LATER = {
+    "PoincareVAE": "horoball.estimator",
+    "View": "horoball.viewer",
+    "view": "horoball.viewer",
+    "view_run": "horoball.viewer",
+}
 
 
 def __getattr__(name: str) -> _Any:
-    """The estimator, imported when it is first asked for: it brings scikit-learn, which not every user needs."""
-    if name == "PoincareVAE":
-        return _import_module("horoball.estimator").PoincareVAE
+    """What is imported when it is first asked for."""
+    if name in _LATER:
+        return getattr(_import_module(_LATER[name]), name)
     raise AttributeError(f"module 'horoball' has no attribute {name!r}")

@@ -17,7 +17,7 @@ from horoball.noise import shared
 from horoball.objectives import iwae
 from horoball.training.config import TrainConfig
 from horoball.training.progress import Bar, Silent
-from horoball.training.run import Run, train
+from horoball.training.run import Run, map_weight, train
 
 __all__ = ["PoincareVAE"]
 
@@ -35,6 +35,8 @@ class PoincareVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         hidden: Sizes of the encoder's hidden layers; the decoder has them in reverse.
         prior_scale: Standard deviation σ₀ of the prior.
         beta: Weight of the divergence.
+        distance_weight: Weight of the term that keeps distances, 0 for the paper's objective; "auto" switches it on for
+            maps, of two or three dimensions, and logs it.
         max_epochs: Most passes over the rows.
         batch_size: Rows of a step.
         learning_rate: Of Adam.
@@ -68,6 +70,7 @@ class PoincareVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         hidden: tuple[int, ...] = (200,),
         prior_scale: float = 1.0,
         beta: float = 1.0,
+        distance_weight: float | str = "auto",
         max_epochs: int = 200,
         batch_size: int = 128,
         learning_rate: float = 1e-3,
@@ -84,6 +87,7 @@ class PoincareVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         self.hidden = hidden
         self.prior_scale = prior_scale
         self.beta = beta
+        self.distance_weight = distance_weight
         self.max_epochs = max_epochs
         self.batch_size = batch_size
         self.learning_rate = learning_rate
@@ -104,7 +108,11 @@ class PoincareVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             1
         """
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=2)
+        names = getattr(self, "feature_names_in_", None)
+        table = ArrayTable(X, None if names is None else [str(name) for name in names])
+        weight = self.distance_weight
         config = TrainConfig(
+            distance_weight=map_weight(table, self.n_components) if weight == "auto" else float(weight),
             max_epochs=self.max_epochs,
             batch_size=self.batch_size,
             learning_rate=self.learning_rate,
@@ -123,8 +131,6 @@ class PoincareVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             "hidden": tuple(self.hidden),
             "prior_scale": self.prior_scale,
         }
-        names = getattr(self, "feature_names_in_", None)
-        table = ArrayTable(X, None if names is None else [str(name) for name in names])
         self.run_ = train(table, model, config, progress=Bar() if self.verbose else Silent())
         self.model_ = self.run_.model
         self.n_iter_ = len(self.run_.history)

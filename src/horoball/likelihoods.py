@@ -33,6 +33,7 @@ __all__ = [
 ]
 
 _CHUNK = 1 << 16  # elements at a time
+_LEAST = 0.01  # of a learnt standard deviation: a feature that is copied exactly would make the likelihood infinite
 
 
 class Likelihood(nn.Module):
@@ -71,7 +72,7 @@ class Normal(Likelihood):
 
     Args:
         features: Number of features.
-        learn_scale: Whether the standard deviations are learnt; they start at 1.
+        learn_scale: Whether the standard deviations are learnt; they start at 1 and stay above 0.01.
 
     Example:
         >>> Normal(3)(torch.zeros(2, 3)).log_prob(torch.zeros(2, 3))
@@ -82,12 +83,27 @@ class Normal(Likelihood):
 
     def __init__(self, features: int, learn_scale: bool = False) -> None:
         super().__init__(features)
-        self.log_scale = nn.Parameter(torch.zeros(features)) if learn_scale else None
+        self.log_scale = nn.Parameter(torch.full((features,), math.log(1 - _LEAST))) if learn_scale else None
 
     def forward(self, h: Tensor) -> Distribution:
         """Normal with mean h."""
-        scale = torch.ones((), dtype=h.dtype, device=h.device) if self.log_scale is None else self.log_scale.exp()
+        scale = (
+            torch.ones((), dtype=h.dtype, device=h.device) if self.log_scale is None else self.log_scale.exp() + _LEAST
+        )
         return Independent(TorchNormal(h, scale, validate_args=False), 1, validate_args=False)
+
+    @torch.no_grad()
+    def start_from(self, spread: Tensor) -> None:
+        """Start learnt standard deviations at the features' own spread, where that is below 1.
+
+        Example:
+            >>> likelihood = Normal(2, learn_scale=True)
+            >>> likelihood.start_from(torch.tensor([0.5, 2.0]))
+            >>> likelihood(torch.zeros(2)).stddev.detach()
+            tensor([0.5000, 1.0000])
+        """
+        if self.log_scale is not None:
+            self.log_scale.copy_((spread.clamp_max(1.0) - _LEAST).clamp_min(_LEAST).log())
 
 
 class Bernoulli(Likelihood):

@@ -43,7 +43,15 @@ class Elbo(NamedTuple):
     kl: Tensor
 
 
-def elbo(model: LatentModel, x: Tensor, *, beta: float = 1.0, samples: int = 1, kl: str = "auto") -> Elbo:
+def elbo(
+    model: LatentModel,
+    x: Tensor,
+    *,
+    beta: float = 1.0,
+    samples: int = 1,
+    kl: str = "auto",
+    posterior: RiemannianNormal | WrappedNormal | None = None,
+) -> Elbo:
     """The evidence lower bound E_q[log p(x | z)] − β KL(q ‖ p) [eq:elbo].
 
     Args:
@@ -53,6 +61,7 @@ def elbo(model: LatentModel, x: Tensor, *, beta: float = 1.0, samples: int = 1, 
         samples: Number of points z per observation.
         kl: "exact" (closed or by quadrature, without variance), "sample" (from the same points; what the paper does and
             the faster in training), or "auto": exact where it is registered, else sampled.
+        posterior: q(z | x), if it is known already.
 
     Example:
         >>> from horoball.models import VAE, ModelConfig
@@ -62,7 +71,8 @@ def elbo(model: LatentModel, x: Tensor, *, beta: float = 1.0, samples: int = 1, 
     """
     if kl not in ("auto", "exact", "sample"):
         raise ValueError(f'kl is "auto", "exact" or "sample", got {kl!r}.')
-    q, p = model.posterior(x), model.prior()  # type: ignore[operator]
+    q = model.posterior(x) if posterior is None else posterior
+    p = model.prior()  # type: ignore[operator]
     z, log_q = q.rsample_and_log_prob((samples,))
     log_likelihood = model.decode(z).log_prob(x).mean(0)
     divergence = None

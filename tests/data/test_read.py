@@ -196,6 +196,10 @@ REFUSED: dict[str, tuple[Callable[[Path], Any], str | None, str]] = {
     "text npy": (saved("x.npy", lambda path: np.save(path, np.array([["a"]]))), None, r"not numbers"),
     "flat npy": (saved("x.npy", lambda path: np.save(path, np.ones(3))), None, r"rows and columns; got .*\(3,\)"),
     "no rows": (saved("x.parquet", lambda path: pq.write_table(FRAME[:0], path)), "kind", r"x\.parquet has no rows"),
+    "npy, label": (NPY, "kind", r"x\.npy has no column names, so it has no label 'kind'\. Leave the label out"),
+    "npz, label": (written("x.npz", ""), "kind", r"x\.npz has no column names, so it has no label 'kind'"),
+    "array, label": (lambda _: X, "kind", r"The ndarray has no column names, so it has no label 'kind'"),
+    "sparse, label": (lambda _: scipy.sparse.csr_array(X), "kind", r"The csr_array has no column names"),
     "text parquet": (PARQUET, None, r"Column 'kind' of .*x\.parquet holds string.*label"),
     "parquet, no label": (PARQUET, "type", r"x\.parquet has no column 'type'\. Its columns are: a, b, c, kind"),
     "parquet, same names": (

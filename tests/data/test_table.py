@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from horoball.data.parquet import ParquetTable
+from horoball.data.row_groups import RowReader, Stretch
 from horoball.data.table import ArrayTable, Batch, Order, Table
 
 ROWS = 103  # a prime: no batch size and no number of ranks divides it
@@ -149,6 +150,23 @@ def test_a_split_of_a_tenth_holds_out_a_tenth_of_an_array() -> None:
     assert train.labels.tolist() == whole(train)[:, 0].tolist()
 
 
+@pytest.mark.parametrize("groups", [1, 2, 5, 9, 11])
+def test_a_split_of_a_tenth_holds_out_a_tenth_of_few_row_groups(tmp_path: Path, groups: int) -> None:
+    frame = pa.table(dict(zip("abc", rows_of(2000).T, strict=True))).append_column("kind", pa.array(range(2000)))
+    pq.write_table(frame, tmp_path / "x.parquet", row_group_size=-(-2000 // groups))
+    train, held = ParquetTable([str(tmp_path / "x.parquet")], label="kind").split(0.1)
+    assert held is not None
+    assert held.rows == pytest.approx(200, rel=0.1)
+    kept, out = whole(train)[:, 0].tolist(), whole(held)[:, 0].tolist()
+    assert sorted(kept + out) == list(range(2000))
+    assert (kept, out) == (train.read_labels().tolist(), held.read_labels().tolist())
+    for ranks in RANKS:
+        every = epochs(train, Order(64, ranks=ranks))
+        assert sorted(numbers([batch for batches in every for batch in batches])) == sorted(kept)
+    if groups < 10:
+        assert max(out) - min(out) > 400  # not all from one place
+
+
 @pytest.mark.parametrize("ranks", [2, 3])
 @batch_sizes
 def test_ranks_of_an_array_deal_out_the_batch_of_one_process(ranks: int, batch_size: int) -> None:
@@ -202,8 +220,13 @@ def test_ranks_of_parquet_read_nothing_before_their_start(
     streamed: ParquetTable, ranks: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read: list[int] = []
-    original = ParquetTable._read
-    monkeypatch.setattr(ParquetTable, "_read", lambda self, unit: read.append(unit.rows) or original(self, unit))
+    original = RowReader.read
+
+    def counted(self: RowReader, stretches: list[Stretch]) -> np.ndarray:
+        read.append(sum(stretch.rows for stretch in stretches))
+        return original(self, stretches)
+
+    monkeypatch.setattr(RowReader, "read", counted)
     steps = streamed.steps(Order(8, ranks=ranks))
     list(streamed.batches(Order(8, ranks=ranks, start=steps - 1)))
     assert sum(read) < ROWS / ranks

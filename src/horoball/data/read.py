@@ -30,7 +30,7 @@ def read(source: Any, label: str | None = None, *, label_may_miss: bool = False)
 
     Args:
         source: Where the rows come from.
-        label: Name of a column to keep aside, in sources that have names.
+        label: Name of a column to keep aside; refused by sources whose columns have no names.
         label_may_miss: Whether a source without that column is taken as it is, and not refused.
 
     Example:
@@ -41,6 +41,8 @@ def read(source: Any, label: str | None = None, *, label_may_miss: bool = False)
         return source
     if isinstance(source, str | Path):
         return _checked(_read_path(str(source), label, label_may_miss), str(source))
+    if not hasattr(source, "columns"):
+        _refuse_label(f"The {type(source).__name__}", label, label_may_miss)
     if hasattr(source, "tocsr"):
         return _checked(ArrayTable(source), "The sparse matrix")
     if hasattr(source, "columns") and hasattr(source, "to_numpy"):
@@ -103,8 +105,18 @@ def _read_path(path: str, label: str | None, may_miss: bool) -> Table:
     if ending in (".csv", ".tsv"):
         return _read_csv(path, "\t" if ending == ".tsv" else ",", label, may_miss)
     if ending in (".npy", ".npz"):
+        _refuse_label(path, label, may_miss)
         return _read_numpy(path)
     raise ValueError(f"Cannot tell what {path} is from its ending. Known endings: {', '.join(_ENDINGS)}.")
+
+
+def _refuse_label(name: str, label: str | None, may_miss: bool) -> None:
+    """A label that is not found would be trained on."""
+    if label is not None and not may_miss:
+        raise ValueError(
+            f"{name} has no column names, so it has no label {label!r}. Leave the label out (--label) and its column "
+            "too, or use a .csv or .parquet file with names."
+        )
 
 
 def _read_parquet(files: list[str], label: str | None, may_miss: bool) -> ParquetTable:

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from horoball.data.table import Batch, Order, Table
 
-__all__ = ["Standardized", "Standardizer", "Summary", "summarize"]
+__all__ = ["Standardized", "Standardizer", "Summary", "common_spread", "summarize"]
 
 
 class Summary:
@@ -35,11 +35,11 @@ class Summary:
         """Take in some rows (Chan's update, which does not cancel)."""
         if not len(x):
             return
-        block = x.double()
+        block = x.to(torch.float64, copy=True)
         n, total = len(block), self.rows + len(block)
         mean = block.mean(0)
         shift = mean - self._mean
-        self._squares += (block - mean).square().sum(0) + shift.square() * (self.rows * n / total)
+        self._squares += block.sub_(mean).square_().sum(0) + shift.square() * (self.rows * n / total)
         self._mean += shift * (n / total)
         self.rows = total
         self.low, self.high = torch.minimum(self.low, x.amin(0)), torch.maximum(self.high, x.amax(0))
@@ -66,11 +66,29 @@ def summarize(table: Table) -> Summary:
         4
     """
     summary = Summary(table.features)
-    for block in table.blocks():
+    for block in table.blocks(8192):  # few enough for the cache, in float64 too
         if not bool(torch.isfinite(block).all()):
             raise ValueError("The table holds missing or infinite values. Fill or drop such rows first.")
         summary.add(block)
     return summary
+
+
+_ALIKE = 10.0  # largest spread over the middle one, up to which columns are taken to be in one unit
+
+
+def common_spread(std: Tensor) -> Tensor | None:
+    """The root mean square of the columns' spreads, for columns in one unit: none spreads far wider than the others.
+
+    Columns of one unit (genes, pixels, principal components) lose their distances when each is scaled by itself.
+
+    Example:
+        >>> common_spread(torch.tensor([3.0, 4.0])), common_spread(torch.tensor([1.0, 1.0, 1e4]))
+        (tensor(3.5355), None)
+    """
+    varying = std[std > 0]
+    if not len(varying) or float(varying.max()) > _ALIKE * float(varying.median()):
+        return None
+    return std.square().mean().sqrt()
 
 
 class Standardizer:
@@ -78,7 +96,7 @@ class Standardizer:
 
     Args:
         mean: Mean of each feature.
-        std: Standard deviation of each feature.
+        std: Standard deviation of each feature, or one number for all.
 
     Example:
         >>> scaler = Standardizer(torch.tensor([1.0]), torch.tensor([2.0]))

@@ -44,6 +44,7 @@ class Batch(NamedTuple):
     x: Tensor  # float32, (rows, features)
     total: int  # rows of this step over all ranks
     dealt: bool = False  # whether the ranks' rows are every ranks-th of one batch
+    side: Tensor | None = None  # numbers that go with the rows and that a model does not see
 
 
 class Table(ABC):
@@ -61,6 +62,10 @@ class Table(ABC):
     def features(self) -> int:
         """Number of features."""
         return len(self.columns)
+
+    def read_labels(self) -> np.ndarray | None:
+        """One label per row, read now if the table is streamed."""
+        return self.labels
 
     @abstractmethod
     def split(self, part: float, seed: int = 0) -> tuple[Table, Table | None]:
@@ -86,6 +91,7 @@ class ArrayTable(Table):
         x: Rows, shape (rows, features): an array, a tensor or a scipy sparse matrix, which stays sparse.
         columns: Names of the features.
         labels: One label per row.
+        side: Numbers that go with the rows and that a model does not see, shape (rows, any).
 
     Example:
         >>> table = ArrayTable(np.arange(10.0).reshape(5, 2))
@@ -93,7 +99,13 @@ class ArrayTable(Table):
         [2, 2, 1]
     """
 
-    def __init__(self, x: object, columns: Sequence[str] | None = None, labels: np.ndarray | None = None) -> None:
+    def __init__(
+        self,
+        x: object,
+        columns: Sequence[str] | None = None,
+        labels: np.ndarray | None = None,
+        side: Tensor | None = None,
+    ) -> None:
         self._sparse = x.tocsr().astype(np.float32) if hasattr(x, "tocsr") else None
         if self._sparse is None:
             self._x = x.to(torch.float32) if isinstance(x, Tensor) else _as_tensor(np.asarray(x, np.float32))
@@ -102,7 +114,7 @@ class ArrayTable(Table):
         shape = self._x.shape if self._sparse is None else self._sparse.shape
         self._rows = int(shape[0])
         self.columns = list(columns) if columns is not None else [f"x{i}" for i in range(shape[1])]
-        self.labels = labels
+        self.labels, self.side = labels, side
         if len(self.columns) != shape[1]:
             raise ValueError(f"Expected {shape[1]} column names, got {len(self.columns)}.")
 
@@ -139,7 +151,8 @@ class ArrayTable(Table):
     def _part(self, index: np.ndarray) -> ArrayTable:
         index = np.sort(index)
         x = self._x[torch.from_numpy(index)] if self._sparse is None else self._sparse[index]
-        return ArrayTable(x, self.columns, None if self.labels is None else self.labels[index])
+        labels = None if self.labels is None else self.labels[index]
+        return ArrayTable(x, self.columns, labels, None if self.side is None else self.side[torch.from_numpy(index)])
 
     def steps(self, order: Order) -> int:
         """Number of steps of an epoch."""
@@ -153,7 +166,9 @@ class ArrayTable(Table):
             index = np.random.default_rng((order.seed, order.epoch)).permutation(n)
         for step in range(order.start, self.steps(order)):
             whole = index[step * order.batch_size : (step + 1) * order.batch_size]
-            yield Batch(self.take(whole[order.rank :: order.ranks]), len(whole), dealt=True)
+            mine = whole[order.rank :: order.ranks]
+            side = None if self.side is None else self.side[torch.from_numpy(mine)]
+            yield Batch(self.take(mine), len(whole), dealt=True, side=side)
 
     def blocks(self, rows: int = 65536) -> Iterator[Tensor]:
         """All rows in their own order."""

@@ -34,6 +34,7 @@ class ModelConfig:
     posterior: str = "riemannian"
     prior_scale: float = 1.0
     likelihood: str = "normal"
+    learn_scale: bool = False  # of the normal likelihood: a standard deviation per feature instead of 1
     classes: int | None = None
     log_input: bool = False
     decoder: str = "gyroplane"
@@ -50,6 +51,8 @@ class ModelConfig:
                 raise ValueError(f"Unknown {name} {value!r}. Choose one of: {', '.join(choices)}.")
         if self.features < 1 or self.d < 1:
             raise ValueError(f"A model needs features >= 1 and d >= 1, got {self.features} and {self.d}.")
+        if self.learn_scale and self.likelihood != "normal":
+            raise ValueError(f"learn_scale is for the likelihood normal, got {self.likelihood!r}.")
         if any(size < 1 for size in self.hidden):
             raise ValueError(f"hidden layers need at least one unit each, got hidden = {self.hidden}.")
         if not self.prior_scale > 0:
@@ -142,7 +145,8 @@ class VAE(nn.Module):
             PoincareBall(c=0.5, learnable=True)
         """
         ball = PoincareBall(config.c, learnable=config.learn_c)
-        options = {} if config.classes is None else {"classes": config.classes}
+        options: dict[str, int] = {} if config.classes is None else {"classes": config.classes}
+        options |= {"learn_scale": True} if config.learn_scale else {}
         likelihood = make_likelihood(config.likelihood, config.features, **options)
         model = cls(
             Encoder(config.features, config.d, ball, config.hidden, config.posterior, config.log_input),

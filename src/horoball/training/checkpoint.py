@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
-__all__ = ["FORMAT", "load_checkpoint", "load_optimizer", "optimizer_tensors", "save_checkpoint"]
+__all__ = ["FORMAT", "clear_parts", "load_checkpoint", "load_optimizer", "optimizer_tensors", "save_checkpoint"]
 
 FORMAT = 1  # raised when a file of an older version can no longer be read
 
@@ -41,6 +41,21 @@ def save_checkpoint(path: Path, tensors: dict[str, Tensor], state: dict[str, Any
         file.flush()
         os.fsync(file.fileno())
     part.replace(path)
+
+
+def clear_parts(folder: Path) -> None:
+    """Remove what writers that were killed have left in a folder that nobody is writing to.
+
+    Example:
+        >>> import tempfile
+        >>> folder = Path(tempfile.mkdtemp())
+        >>> _ = (folder / "last.safetensors.123.part").write_bytes(b"half")
+        >>> clear_parts(folder)
+        >>> list(folder.iterdir())
+        []
+    """
+    for part in folder.glob("*.safetensors.*.part"):
+        part.unlink(missing_ok=True)
 
 
 def load_checkpoint(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:

@@ -21,6 +21,7 @@ class TrainConfig:
     batch_size: int = 128  # rows of a step, over all ranks
     learning_rate: float = 1e-3
     beta: float = 1.0  # weight of the divergence
+    distance_weight: float = 0.0  # of the distance term; 0 is the paper's objective
     kl: str = "sample"
     samples: int = 1
     seed: int = 0
@@ -36,6 +37,8 @@ class TrainConfig:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}.")
         if not 0 <= self.validation < 1:
             raise ValueError(f"validation is a part of the rows, 0 <= validation < 1, got {self.validation}.")
+        if not self.distance_weight >= 0:
+            raise ValueError(f"distance_weight must be at least 0, got {self.distance_weight}.")
         if not self.learning_rate > 0:
             raise ValueError(f"learning_rate must be above 0, got {self.learning_rate}.")
 

@@ -11,37 +11,71 @@ from typing import Any
 
 import torch
 
-__all__ = ["close", "engine", "stop_requested"]
+__all__ = ["engine", "release", "stop_requested", "summed"]
 
 
-def engine() -> Any:
+@contextmanager
+def engine() -> Iterator[Any]:
     """Fabric over torch.distributed: one process, or those that torchrun started.
 
     Example:
-        >>> engine().world_size
+        >>> with engine() as fabric:
+        ...     fabric.world_size
         1
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)  # of pytree's LeafSpec, at import
         from lightning_fabric import Fabric
+        from lightning_fabric.strategies.ddp import DDPStrategy
     ranks = int(os.environ.get("WORLD_SIZE", "1"))
     local = int(os.environ.get("LOCAL_WORLD_SIZE", ranks))
-    options: dict[str, Any] = {"strategy": "ddp", "num_nodes": max(1, ranks // local)} if ranks > 1 else {}
-    fabric = Fabric(accelerator="auto", devices=local, **options)
-    if ranks > 1:
-        fabric.launch()
-    return fabric
+    if ranks == 1:
+        yield Fabric(accelerator="auto", devices=local)
+        return
+    strategy = DDPStrategy(gradient_as_bucket_view=True)  # spares a copy of all gradients at every step
+    fabric = Fabric(accelerator="auto", devices=local, num_nodes=max(1, ranks // local), strategy=strategy)
+    fabric.launch()
+    try:
+        yield fabric
+        fabric.barrier()  # what one rank has written, all may read
+    finally:
+        torch.distributed.destroy_process_group()  # a process that ends while still connected may abort
 
 
-def close(fabric: Any) -> None:
-    """Wait for all ranks and part from them: a process that ends while still connected may abort.
+def release(wrapped: Any) -> None:
+    """Let a module that Fabric has set up go of the other ranks, before they part.
+
+    DDP's reducer holds the process group. If it were the last to do so, it would wait for the group's threads while
+    keeping Python's lock, for which one of these threads may be waiting to give back a tensor: both would wait forever.
 
     Example:
-        >>> close(engine())
+        >>> with engine() as fabric:
+        ...     release(fabric.setup(torch.nn.Linear(1, 1)))
     """
-    fabric.barrier()
-    if fabric.world_size > 1 and torch.distributed.is_initialized():
-        torch.distributed.destroy_process_group()
+    module = wrapped._forward_module  # Fabric has no public way to it
+    if isinstance(module, torch.nn.parallel.DistributedDataParallel):
+        del module.reducer, module.logger
+
+
+def summed(fabric: Any, numbers: list[float]) -> Callable[[], list[float]]:
+    """Start to add numbers up over all ranks; the sums are asked for later, when they have come by themselves.
+
+    Example:
+        >>> with engine() as fabric:
+        ...     sums = summed(fabric, [1.0, 2.0])
+        ...     sums()
+        [1.0, 2.0]
+    """
+    if fabric.world_size == 1:
+        return lambda: numbers
+    tensor = torch.tensor(numbers, dtype=torch.float64, device=fabric.device)
+    work = torch.distributed.all_reduce(tensor, async_op=True)
+
+    def sums() -> list[float]:
+        work.wait()
+        return tensor.tolist()
+
+    return sums
 
 
 @contextmanager

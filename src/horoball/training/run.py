@@ -12,18 +12,22 @@ from typing import Any, Self
 import torch
 from torch import Tensor
 
-from horoball.data.standardize import Standardized, Standardizer, Summary, summarize
-from horoball.data.table import Table
+from horoball.data.standardize import Standardized, Standardizer, Summary, common_spread, summarize
+from horoball.data.table import ArrayTable, Table
+from horoball.likelihoods import Normal
 from horoball.models.decoder import Decoder
 from horoball.models.vae import VAE, ModelConfig
 from horoball.training.checkpoint import load_checkpoint, save_checkpoint
 from horoball.training.config import TrainConfig
 from horoball.training.fit import LAST, State, fit, load_weights
+from horoball.training.landmarks import with_landmarks
 from horoball.training.progress import Progress
 
-__all__ = ["Run", "guess_likelihood", "train"]
+__all__ = ["Run", "guess_likelihood", "map_weight", "train"]
 
 FINAL = "model.safetensors"
+_FEW = 50  # rows below which a graph of 20 neighbours says nothing
+_COSTLY = 1e12  # multiplications of a search for nearest neighbours, some ten seconds
 _log = logging.getLogger("horoball")
 
 
@@ -90,6 +94,13 @@ class Run:
         return cls(model.eval(), about["columns"], scaler, about.get("label"), history, about)
 
 
+def _scaler(summary: Summary) -> Standardizer:
+    spread = common_spread(summary.std)
+    how = "one factor for all columns, whose spreads are alike" if spread is not None else "each column by itself"
+    _log.info("Scaling: %s.", how)
+    return Standardizer(summary.mean, summary.std if spread is None else spread.repeat(len(summary.std)))
+
+
 def _scaling(scaler: Standardizer | None) -> dict[str, Tensor]:
     return {} if scaler is None else {"scaler.mean": scaler.mean, "scaler.std": scaler.std}
 
@@ -112,6 +123,22 @@ def guess_likelihood(summary: Summary) -> tuple[str, str]:
             return "negative_binomial", "the values are counts that vary more than Poisson's"
         return "poisson", "the values are counts"
     return "normal", "the values are real numbers"
+
+
+def map_weight(table: Table, d: int) -> float:
+    """A distance weight that suits a map: of the likelihood's own size, 5 a feature, for d ≤ 3 and tables in memory.
+
+    0 where no map is drawn, and where finding the nearest neighbours would take longer than training.
+
+    Example:
+        >>> from horoball.data import ArrayTable
+        >>> map_weight(ArrayTable(torch.zeros(100, 40)), d=2), map_weight(ArrayTable(torch.zeros(100, 40)), d=10)
+        (200.0, 0.0)
+    """
+    drawn = d <= 3 and isinstance(table, ArrayTable) and table.rows >= _FEW
+    if not drawn or table.rows**2 * table.features > _COSTLY:
+        return 0.0
+    return max(50.0, 5.0 * table.features)
 
 
 def train(
@@ -158,10 +185,13 @@ def train(
     if fields["likelihood"] == "categorical":
         fields.setdefault("classes", max(2, int(high) + 1))
     fields.setdefault("log_input", counts)
+    fields.setdefault("learn_scale", fields["likelihood"] == "normal")
     model_config = ModelConfig(features=table.features, **fields)
     torch.manual_seed(config.seed)
     vae = VAE.from_config(model_config)
-    scaler = Standardizer(summary.mean, summary.std) if fields["likelihood"] == "normal" else None
+    scaler = _scaler(summary) if fields["likelihood"] == "normal" else None
+    if scaler is not None and isinstance(vae.likelihood, Normal):
+        vae.likelihood.start_from(summary.std / scaler.std)
     run = Run(vae, table.columns, scaler, label)
     mean = torch.zeros(table.features) if scaler is not None else summary.mean
     if isinstance(vae.decoder, Decoder):
@@ -174,10 +204,16 @@ def train(
         "rows": table.rows,
         "version": version("horoball"),
     }
-    rows, held = run.scaled(table).split(config.validation, config.seed)
+    seen, distances = run.scaled(table), None
+    if config.distance_weight > 0:
+        _log.info(
+            "Distance weight: %g; geodesics of the 20-neighbour graph are computed first.", config.distance_weight
+        )
+        seen, distances = with_landmarks(seen, log=model_config.log_input, seed=config.seed)
+    rows, held = seen.split(config.validation, config.seed)
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)
-    options: dict[str, Any] = {"validation": held, "resume": resume, "progress": progress}
+    options: dict[str, Any] = {"validation": held, "resume": resume, "progress": progress, "distances": distances}
     state: State = fit(vae, rows, config, folder, extra=_scaling(scaler), about=run.about, **options)
     run.history = state.history
     vae.eval()

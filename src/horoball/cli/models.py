@@ -1,33 +1,33 @@
-"""The command line: `horoball fit`, `embed`, `evaluate`, `sample`, `info`."""
+"""Commands around a model: `horoball fit`, `embed`, `evaluate`, `sample`, `info`."""
 
 from __future__ import annotations
 
-import json
-import logging
-import sys
-from collections.abc import Callable
+from collections.abc import Iterable, Iterator
 from enum import StrEnum
-from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
-from rich.table import Table as RichTable
+
+from horoball.cli.console import (
+    Data,
+    Label,
+    Output,
+    RunFolder,
+    app,
+    console,
+    for_people,
+    log_to_console,
+    number,
+    print_table,
+    read_for,
+    show,
+)
 
 if TYPE_CHECKING:
-    from horoball.training.run import Run
+    from torch import Tensor
 
-__all__ = ["app"]
-
-app = typer.Typer(
-    name="horoball",
-    help="Learn a map of a hierarchy: a variational auto-encoder on the Poincaré ball, from a table of numbers.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-)
-_console = Console(stderr=True)
+__all__: list[str] = []
 
 
 class Posterior(StrEnum):
@@ -48,30 +48,8 @@ class LikelihoodName(StrEnum):
     categorical = "categorical"
 
 
-def _for_people(command: Callable[..., None]) -> Callable[..., None]:
-    """What a person can act on becomes one line and exit code 1; Ctrl-C leaves a checkpoint and exit code 130."""
-
-    @wraps(command)
-    def run(*arguments: Any, **options: Any) -> None:
-        try:
-            command(*arguments, **options)
-        except KeyboardInterrupt as error:
-            _console.print(f"{error} Go on with the same command and --resume.", style="yellow", markup=False)
-            raise typer.Exit(130) from None
-        except (ValueError, OSError, FloatingPointError, TypeError) as error:
-            _console.print(f"Error: {error}", style="red", markup=False, soft_wrap=True)
-            raise typer.Exit(1) from None
-
-    return run
-
-
-Data = Annotated[str, typer.Argument(help="A .csv, .tsv, .parquet, .npy or .npz file, or a folder of .parquet files.")]
-RunFolder = Annotated[Path, typer.Argument(help="The folder that `horoball fit` wrote.")]
-Output = Annotated[Path, typer.Option("--output", "-o", help="The file to write.")]
-
-
 @app.command()
-@_for_people
+@for_people
 def fit(
     data: Data,
     output: Annotated[Path, typer.Option("--output", "-o", help="The folder to keep the run in.")],
@@ -81,12 +59,15 @@ def fit(
     ] = "1.0",
     posterior: Annotated[Posterior, typer.Option(help="Kind of posterior.")] = Posterior.riemannian,
     likelihood: Annotated[LikelihoodName, typer.Option(help="Law of the data.")] = LikelihoodName.auto,
-    label: Annotated[str | None, typer.Option(help="A column to keep aside, as the colour of a map.")] = None,
+    label: Label = None,
     max_epochs: Annotated[int, typer.Option(help="Most passes over the rows.")] = 200,
     batch_size: Annotated[int, typer.Option(help="Rows of a step.")] = 128,
     learning_rate: Annotated[float, typer.Option(help="Step size of Adam.")] = 1e-3,
     hidden: Annotated[int, typer.Option(help="Size of the hidden layers.")] = 200,
     beta: Annotated[float, typer.Option(help="Weight of the divergence.")] = 1.0,
+    distance_weight: Annotated[
+        str, typer.Option(help="Weight of the term that keeps distances; 'auto' is for maps, 0 the paper's objective.")
+    ] = "auto",
     patience: Annotated[int, typer.Option(help="Epochs without improvement before stopping; 0 for never.")] = 20,
     seed: Annotated[int, typer.Option(help="Seed of all random numbers.")] = 0,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in the folder.")] = False,
@@ -99,14 +80,10 @@ def fit(
     from horoball.data import read
     from horoball.training import TrainConfig
     from horoball.training.progress import Bar, Silent
-    from horoball.training.run import train
+    from horoball.training.run import map_weight, train
 
-    _log_to_console()
-    learn = c == "learn"
-    try:
-        curvature = 1.0 if learn else float(c)
-    except ValueError:
-        raise ValueError(f"--c is a number or 'learn', got {c!r}.") from None
+    log_to_console()
+    curvature, learn = (1.0 if c == "learn" else number("--c", c, "learn")), c == "learn"
     if any((output / name).exists() for name in ("model.safetensors", "last.safetensors")) and not resume:
         raise ValueError(f"{output} already holds a run. Choose another folder, or go on with --resume.")
     model = {
@@ -117,7 +94,10 @@ def fit(
         "likelihood": likelihood.value,
         "hidden": (hidden,),
     }
+    table = read(data, label)
+    automatic = distance_weight == "auto"
     config = TrainConfig(
+        distance_weight=map_weight(table, dim) if automatic else number("--distance-weight", distance_weight, "auto"),
         max_epochs=max_epochs,
         batch_size=batch_size,
         learning_rate=learning_rate,
@@ -125,13 +105,13 @@ def fit(
         patience=patience,
         seed=seed,
     )
-    progress = Silent() if quiet else Bar(_console)
-    run = train(read(data, label), model, config, output, label=label, resume=resume, progress=progress)
-    _show(run, output)
+    progress = Silent() if quiet else Bar(console)
+    run = train(table, model, config, output, label=label, resume=resume, progress=progress)
+    show(run, output)
 
 
 @app.command()
-@_for_people
+@for_people
 def embed(run: RunFolder, data: Data, output: Output) -> None:
     """Write the ball coordinates of every row to a Parquet file.
 
@@ -143,21 +123,21 @@ def embed(run: RunFolder, data: Data, output: Output) -> None:
     from horoball.training.run import Run
 
     fitted = Run.load(run)
-    table = _read(data, fitted)
+    table = read_for(data, fitted)
     d = fitted.model.prior.loc.shape[0]
     schema = pa.schema([(f"z{i}", pa.float64()) for i in range(d)])
     rows = 0
     part = output.with_name(output.name + ".part")
     with pq.ParquetWriter(part, schema) as writer:
-        for block in fitted.embed(table):
+        for block in _joined(fitted.embed(table), 1 << 16):
             writer.write_table(pa.table([pa.array(column) for column in block.T.numpy()], schema=schema))
             rows += len(block)
     part.replace(output)
-    _console.print(f"{rows:,} rows, {d} coordinates: {output}", markup=False)
+    console.print(f"{rows:,} rows, {d} coordinates: {output}", markup=False)
 
 
 @app.command()
-@_for_people
+@for_people
 def evaluate(
     run: RunFolder,
     data: Data,
@@ -173,7 +153,7 @@ def evaluate(
     from horoball.training.run import Run
 
     fitted = Run.load(run)
-    table = fitted.scaled(_read(data, fitted))
+    table = fitted.scaled(read_for(data, fitted))
     torch.manual_seed(0)
     sums = torch.zeros(4, dtype=torch.float64)
     with torch.no_grad():
@@ -183,11 +163,11 @@ def evaluate(
             sums += torch.stack([term.double().sum() for term in terms])
     means = (sums[:3] / sums[3]).tolist()
     numbers = dict(zip(("elbo", "kl", f"log-likelihood, {samples} samples"), means, strict=True))
-    _print_table({name: f"{value:.4f}" for name, value in numbers.items()} | {"rows": f"{int(sums[3]):,}"})
+    print_table({name: f"{value:.4f}" for name, value in numbers.items()} | {"rows": f"{int(sums[3]):,}"})
 
 
 @app.command()
-@_for_people
+@for_people
 def sample(
     run: RunFolder,
     output: Output,
@@ -210,11 +190,11 @@ def sample(
         z = fitted.model.prior().sample((n,))
         x = fitted.unscaled(fitted.model.decode(z).sample().float())
     pq.write_table(pa.table([pa.array(column) for column in x.T.numpy()], names=fitted.columns), output)
-    _console.print(f"{n:,} rows, {len(fitted.columns)} columns: {output}", markup=False)
+    console.print(f"{n:,} rows, {len(fitted.columns)} columns: {output}", markup=False)
 
 
 @app.command()
-@_for_people
+@for_people
 def info(run: RunFolder) -> None:
     """Print what a run is and how it went.
 
@@ -222,48 +202,18 @@ def info(run: RunFolder) -> None:
     """
     from horoball.training.run import Run
 
-    _show(Run.load(run), run)
+    show(Run.load(run), run)
 
 
-def _read(data: str, fitted: Run) -> Any:
-    from horoball.data import read
+def _joined(blocks: Iterable[Tensor], rows: int) -> Iterator[Tensor]:
+    """Blocks of some rows or more: a block becomes a row group, and the writer holds a record of every group."""
+    import torch
 
-    return read(data, fitted.label, label_may_miss=True)
-
-
-def _show(run: Run, folder: Path) -> None:
-    about = run.about
-    model = about["model"]
-    last = run.history[-1] if run.history else {}
-    numbers = {
-        "run": str(folder),
-        "rows × columns": f"{about['rows']:,} × {len(run.columns)}",
-        "posterior": f"{model['posterior']}, d = {model['d']}, c = {last.get('c', model['c']):.4g}",
-        "likelihood": model["likelihood"],
-        "epochs": str(len(run.history)),
-    }
-    numbers |= {name: f"{last[name]:.4f}" for name in ("loss", "kl", "validation") if name in last}
-    _print_table(numbers)
-
-
-def _print_table(numbers: dict[str, str]) -> None:
-    if not sys.stdout.isatty():
-        print(json.dumps(numbers, ensure_ascii=False))
-        return
-    table = RichTable(show_header=False)
-    for name, value in numbers.items():
-        table.add_row(name, value)
-    Console().print(table, markup=False)
-
-
-def _log_to_console() -> None:
-    logger = logging.getLogger("horoball")
-    logger.setLevel(logging.INFO)
-    if not logger.handlers:
-        handler = logging.StreamHandler()
-        handler.setFormatter(logging.Formatter("%(message)s"))
-        logger.addHandler(handler)
-
-
-if __name__ == "__main__":
-    app()
+    waiting: list[Tensor] = []
+    for block in blocks:
+        waiting.append(block)
+        if sum(map(len, waiting)) >= rows:
+            yield torch.cat(waiting)
+            waiting = []
+    if waiting:
+        yield torch.cat(waiting)

@@ -1,0 +1,104 @@
+"""What the commands share: the application, errors that a person can act on, tables of numbers."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table as RichTable
+
+if TYPE_CHECKING:
+    from horoball.training.run import Run
+
+__all__ = ["app"]
+
+app = typer.Typer(
+    name="horoball",
+    help="Learn a map of a hierarchy: a variational auto-encoder on the Poincaré ball, from a table of numbers.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+console = Console(stderr=True)
+
+
+def for_people(command: Callable[..., None]) -> Callable[..., None]:
+    """What a person can act on becomes one line and exit code 1; Ctrl-C leaves a checkpoint and exit code 130."""
+
+    @wraps(command)
+    def run(*arguments: Any, **options: Any) -> None:
+        try:
+            command(*arguments, **options)
+        except KeyboardInterrupt as error:
+            console.print(f"{error} Go on with the same command and --resume.", style="yellow", markup=False)
+            raise typer.Exit(130) from None
+        except (ValueError, OSError, FloatingPointError, TypeError) as error:
+            console.print(f"Error: {error}", style="red", markup=False, soft_wrap=True)
+            raise typer.Exit(1) from None
+
+    return run
+
+
+Data = Annotated[str, typer.Argument(help="A .csv, .tsv, .parquet, .npy or .npz file, or a folder of .parquet files.")]
+RunFolder = Annotated[Path, typer.Argument(help="The folder that `horoball fit` wrote.")]
+Label = Annotated[str | None, typer.Option(help="A column to keep aside, as the colour of a map.")]
+Output = Annotated[Path, typer.Option("--output", "-o", help="The file to write.")]
+
+
+def number(option: str, given: str, word: str) -> float:
+    """An option that is a number or a word, where it is not the word."""
+    try:
+        return float(given)
+    except ValueError:
+        raise ValueError(f"{option} is a number or '{word}', got {given!r}.") from None
+
+
+def read_for(data: str, fitted: Run) -> Any:
+    """The table for a fitted model; its label column need not be there."""
+    from horoball.data import read
+
+    return read(data, fitted.label, label_may_miss=True)
+
+
+def show(run: Run, folder: Path) -> None:
+    """Print what a run is and how it went."""
+    about = run.about
+    model = about["model"]
+    last = run.history[-1] if run.history else {}
+    numbers = {
+        "run": str(folder),
+        "rows × columns": f"{about['rows']:,} × {len(run.columns)}",
+        "posterior": f"{model['posterior']}, d = {model['d']}, c = {last.get('c', model['c']):.4g}",
+        "likelihood": model["likelihood"],
+        "epochs": str(len(run.history)),
+    }
+    numbers |= {name: f"{last[name]:.4f}" for name in ("loss", "kl", "validation") if name in last}
+    print_table(numbers)
+
+
+def print_table(numbers: dict[str, str]) -> None:
+    """A table for a person, JSON for a pipe."""
+    if not sys.stdout.isatty():
+        print(json.dumps(numbers, ensure_ascii=False))
+        return
+    table = RichTable(show_header=False)
+    for name, value in numbers.items():
+        table.add_row(name, value)
+    Console().print(table, markup=False)
+
+
+def log_to_console() -> None:
+    """Let the library's messages be seen."""
+    logger = logging.getLogger("horoball")
+    logger.setLevel(logging.INFO)
+    if not logger.handlers:
+        handler = logging.StreamHandler()
+        handler.setFormatter(logging.Formatter("%(message)s"))
+        logger.addHandler(handler)

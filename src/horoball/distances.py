@@ -1,0 +1,62 @@
+"""A term that asks a map for faithful distances, which likelihood alone does not."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from horoball.manifolds import PoincareBall
+from horoball.objectives import LatentModel
+
+__all__ = ["DistanceTerm"]
+
+_NEAR = 0.01  # added to g², in units of the median: pairs closer than a tenth of it weigh alike
+
+
+class DistanceTerm(nn.Module):
+    """How far the distances of a map are from the data's own.
+
+    For row i with posterior location μ_i it is the mean over landmarks l of
+
+        (d(μ_i, μ_l)/s − g_il)² / (g_il² + 0.01),
+
+    where g are distances in the data in units of their median, and s > 0 is learnt: a small map is no more faithful
+    than a large one. Rows are compared with landmarks, not with each other, so the cost is linear in their number.
+
+    Args:
+        landmarks: The landmarks as the model sees them, shape (landmarks, features).
+        at_once: Landmarks that are compared at a step, drawn anew each time.
+
+    Example:
+        >>> from horoball.models import VAE, ModelConfig
+        >>> model = VAE.from_config(ModelConfig(features=3, hidden=(8,)))
+        >>> x = torch.randn(5, 3)
+        >>> term = DistanceTerm(x[:2])
+        >>> term(model, model.ball, model.posterior(x).loc, torch.cdist(x, x[:2])).shape
+        torch.Size([5])
+    """
+
+    landmarks: Tensor
+
+    def __init__(self, landmarks: Tensor, at_once: int = 128) -> None:
+        super().__init__()
+        self.at_once = at_once
+        self.register_buffer("landmarks", landmarks, persistent=False)
+        self.log_scale = nn.Parameter(torch.zeros(()))
+
+    def forward(self, model: LatentModel, ball: PoincareBall, loc: Tensor, g: Tensor) -> Tensor:
+        """The term of each row, shape (rows,).
+
+        Args:
+            model: The model, which places the landmarks.
+            ball: Its ball.
+            loc: Posterior locations of the rows, shape (rows, d).
+            g: Distances in the data from rows to landmarks, shape (rows, landmarks).
+        """
+        if len(self.landmarks) > self.at_once:
+            drawn = torch.randperm(len(self.landmarks))[: self.at_once]
+            landmarks, g = self.landmarks[drawn], g[:, drawn]
+        else:
+            landmarks = self.landmarks
+        distance = ball.cdist(loc, model.posterior(landmarks).loc)
+        return ((distance * (-self.log_scale).exp() - g).square() / (g.square() + _NEAR)).mean(-1)

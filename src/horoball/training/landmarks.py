@@ -1,0 +1,43 @@
+"""Distances in the data from every row to some landmarks: what the distance term compares a map with."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from horoball.data.geodesics import geodesics
+from horoball.data.table import ArrayTable, Table
+from horoball.distances import DistanceTerm
+
+__all__ = ["with_landmarks"]
+
+_ALL = 2048  # rows up to which every row is a landmark
+_SOME = 512  # landmarks of more rows: 2 kB a row
+
+
+def with_landmarks(
+    table: Table, *, neighbours: int = 20, log: bool = False, seed: int = 0
+) -> tuple[ArrayTable, DistanceTerm]:
+    """The table with each row's distances to the landmarks beside it, and the term that uses them.
+
+    Distances are geodesics of the graph of nearest neighbours, in units of their median. Landmarks are all rows of a
+    small table, otherwise a random sample: time and memory are then linear in the rows, save for finding neighbours.
+
+    Args:
+        table: Rows as the model sees them; they must fit in memory.
+        neighbours: Neighbours of the graph.
+        log: Whether distances are of log(1 + x), as they should be of counts.
+        seed: Seed of the sample.
+
+    Example:
+        >>> table, term = with_landmarks(ArrayTable(torch.randn(50, 3)))
+        >>> table.side.shape, term.landmarks.shape
+        (torch.Size([50, 50]), torch.Size([50, 3]))
+    """
+    x = torch.cat(list(table.blocks()))
+    n = len(x)
+    index = np.arange(n) if n <= _ALL else np.sort(np.random.default_rng(seed).choice(n, _SOME, replace=False))
+    lengths = geodesics((x.log1p() if log else x).numpy(), neighbours, sources=index).T
+    median = float(np.median(lengths[lengths > 0])) if (lengths > 0).any() else 1.0
+    side = torch.from_numpy(np.ascontiguousarray(lengths)) / median
+    return ArrayTable(x, table.columns, table.labels, side), DistanceTerm(x[torch.from_numpy(index)])

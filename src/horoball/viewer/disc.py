@@ -1,0 +1,156 @@
+"""`view`: an embedding as a page to look at."""
+
+from __future__ import annotations
+
+import html
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from horoball.manifolds import PoincareBall
+from horoball.projection import project
+from horoball.viewer.atlas import make_atlas
+from horoball.viewer.columns import make_columns
+from horoball.viewer.document import document
+from horoball.viewer.payload import Payload, add_column, add_edges, add_points, add_scale
+
+__all__ = ["View", "view", "view_points"]
+
+
+@dataclass(frozen=True)
+class View:
+    """A page; a notebook shows it inline.
+
+    Example:
+        >>> import tempfile
+        >>> path = view(np.zeros((1, 2))).save(Path(tempfile.mkdtemp()) / "map.html")
+        >>> path.read_text(encoding="utf-8")[:15]
+        '<!doctype html>'
+    """
+
+    html: str
+
+    def save(self, path: str | Path) -> Path:
+        """Write the page to a file; returns its path."""
+        path = Path(path)
+        part = path.with_name(path.name + ".part")  # a page that is open keeps its file until the new one is whole
+        part.write_text(self.html, encoding="utf-8", newline="\n")
+        return part.replace(path)
+
+    def __repr__(self) -> str:
+        return f"View({len(self.html):,} characters)"
+
+    def _repr_html_(self) -> str:
+        """A frame of its own: the page's policy holds in it, and the notebook's styles do not."""
+        return (
+            '<iframe title="Poincaré disc" sandbox="allow-scripts allow-downloads" width="100%" height="640" '
+            f'style="border:0" srcdoc="{html.escape(self.html)}"></iframe>'
+        )
+
+
+def view(
+    z: Any,
+    *,
+    c: float = 1.0,
+    columns: Any = None,
+    labels: Any = None,
+    colour: str | None = None,
+    scale: Any = None,
+    edges: Any = None,
+    images: Any = None,
+    title: str = "",
+    path: str | Path | None = None,
+) -> View:
+    """One HTML file with a map of an embedding, to move about in; it needs no network.
+
+    Args:
+        z: Ball coordinates, √c|z| < 1, shape (n, d), as `PoincareVAE.transform` returns them. More than two dimensions
+            are projected, and the page says so.
+        c: Minus the curvature, above 0.
+        columns: Values to show and to colour by: a dict from names to arrays, or a pandas or polars data frame.
+        labels: Names of the points, to search for.
+        colour: Name of the column that colours the points at first; the first one without it.
+        scale: Posterior scale of each point, in metric units, shape (n,).
+        edges: Pairs of row numbers to join by geodesics, shape (m, 2).
+        images: A picture of each point, shape (n, h, w) or (n, h, w, 3): bytes, or floats in [0, 1].
+        title: Title of the page.
+        path: Where to write the page; without it, it is only returned.
+
+    Example:
+        >>> z = np.array([[0.0, 0.0], [0.5, 0.0], [0.0, -0.9]])
+        >>> view(z, columns={"type": ["root", "leaf", "leaf"]}, labels=["a", "b", "c"])
+        View(... characters)
+    """
+    if not (math.isfinite(c) and c > 0):
+        raise ValueError(f"view shows the Poincaré disc and needs c > 0, got c = {c:g}.")
+    x = torch.as_tensor(np.asarray(z.detach().cpu() if hasattr(z, "detach") else z, np.float64))
+    if x.dim() != 2 or 0 in x.shape:
+        raise ValueError(f"view expects points of shape (n, d), got {tuple(x.shape)}.")
+    outside = ~((c * x.square().sum(-1)) < 1)  # true of NaN too
+    if outside.any():
+        row = int(outside.nonzero()[0, 0])
+        norm = float(math.sqrt(c) * x[row].norm())
+        raise ValueError(
+            f"view expects points inside the ball, sqrt(c)·|z| < 1, but row {row} has {norm:.9g}. Is c right, and are "
+            "these ball coordinates in float64?"
+        )
+    ball = PoincareBall(c)
+    options = {"columns": columns, "labels": labels, "colour": colour, "scale": scale, "edges": edges}
+    return view_points(ball.from_ball(x), ball, images=images, title=title, path=path, **options)
+
+
+def view_points(
+    z: Tensor,
+    ball: PoincareBall,
+    *,
+    columns: Any,
+    labels: Any,
+    colour: str | None,
+    scale: Any,
+    edges: Any = None,
+    images: Any = None,
+    title: str = "",
+    path: str | Path | None = None,
+) -> View:
+    """`view` of points in the tangent chart, where those far out are still told apart.
+
+    Example:
+        >>> far = torch.tensor([[30.0, 0.0], [31.0, 0.0]])
+        >>> view_points(far, PoincareBall(1.0), columns=None, labels=None, colour=None, scale=None)
+        View(... characters)
+    """
+    n, c = len(z), float(torch.as_tensor(ball.c).detach())
+    flat = project(z, ball)
+    made = make_columns(columns, n)
+    names = [column.name for column in made]
+    if colour is not None and colour not in names:
+        raise ValueError(f"There is no column {colour!r} to colour by. Columns: {', '.join(names[:20]) or 'none'}.")
+    payload = Payload()
+    payload.meta = {"title": str(title), "note": flat.note, "columns": [], "colour": colour}
+    add_points(payload, flat.points, c)
+    for column in made:
+        add_column(payload, column)
+    if labels is not None:
+        payload.meta["names"] = _names(labels, n)
+    if scale is not None:
+        add_scale(payload, scale, n)
+    if edges is not None:
+        add_edges(payload, edges, n)
+    if images is not None:
+        payload.meta["images"] = make_atlas(images, n)
+    shown = View(document(payload.meta, payload.data))
+    if path is not None:
+        shown.save(path)
+    return shown
+
+
+def _names(labels: Any, n: int) -> list[str]:
+    names = [str(label) for label in (labels.tolist() if hasattr(labels, "tolist") else labels)]
+    if len(names) != n:
+        raise ValueError(f"labels must name every point: got {len(names)} names for {n} points.")
+    return names

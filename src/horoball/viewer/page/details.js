@@ -1,0 +1,68 @@
+// The row of a point: beside the pointer while it is over it, and in the panel once it is pinned.
+
+const tip = element("tip");
+const say = (text) => (element("status").textContent = text);
+
+function make(tag, text, className) {
+  const made = document.createElement(tag);
+  if (text !== undefined) made.textContent = text;
+  if (className) made.className = className;
+  return made;
+}
+
+function rowOf(i, most) {
+  const box = document.createDocumentFragment();
+  box.append(make("p", nameOf(i), "name"));
+  if (meta.images) {
+    const { width, height } = meta.images;
+    const canvas = make("canvas", "", "thumb");
+    const factor = Math.max(1, Math.round(84 / Math.max(width, height)));
+    canvas.width = width * factor;
+    canvas.height = height * factor;
+    canvas.setAttribute("role", "img");
+    canvas.setAttribute("aria-label", `Picture of ${nameOf(i)}`);
+    const context = canvas.getContext("2d");
+    context.imageSmoothingEnabled = false;
+    drawThumbnail(context, i, 0, 0, canvas.width);
+    box.append(canvas);
+  }
+  const list = make("dl");
+  for (const column of columns.slice(0, most)) {
+    const term = make("dt", column.name);
+    const value = make("dd", column.text(i));
+    if (column === columns[state.colour]) term.className = "current";
+    list.append(term, value);
+  }
+  const more = columns.length - most;
+  box.append(list);
+  if (more > 0) box.append(make("p", `and ${more} more`, "hint"));
+  return box;
+}
+
+const rowText = (i) => `${nameOf(i)}: ${columns.map((column) => `${column.name} ${column.text(i)}`).join(", ")}`;
+
+function hover(i, p) {
+  if (i !== state.hover) {
+    state.hover = i;
+    tip.hidden = i < 0;
+    if (i >= 0) tip.replaceChildren(rowOf(i, 8));
+    requestDraw();
+  }
+  if (i < 0) return;
+  const box = tip.getBoundingClientRect();
+  const left = p[0] + 18 + box.width > size.width ? p[0] - 18 - box.width : p[0] + 18;
+  tip.style.left = `${Math.max(8, left)}px`;
+  tip.style.top = `${Math.max(8, Math.min(p[1] + 14, size.height - box.height - 8))}px`;
+}
+
+function showPinned() {
+  element("pinned").hidden = state.pinned < 0;
+  element("row").replaceChildren(state.pinned < 0 ? "" : rowOf(state.pinned, 60));
+}
+
+function pin(i) {
+  state.pinned = i;
+  showPinned();
+  if (i >= 0) say(rowText(i));
+  changed();
+}

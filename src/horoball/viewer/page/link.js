@@ -1,0 +1,74 @@
+// The view in the address: after the #, so that nothing is sent anywhere when it is opened.
+
+function viewAsHash() {
+  const { radius, angle, spin } = centreOf(state.g);
+  const view = [radius, angle, spin, state.zoom, ...state.offset].map((x) => Number(x.toPrecision(15)));
+  const fields = [`view=${view.join(",")}`, `colour=${state.colour}`];
+  if (state.hidden.size) fields.push(`hidden=${[...state.hidden].join(",")}`);
+  if (state.pinned >= 0) fields.push(`point=${state.pinned}`);
+  if (state.theme) fields.push(`theme=${state.theme}`);
+  return `#${fields.join("&")}`;
+}
+
+// Only numbers and known words are taken; the rest of an address is ignored.
+function restore() {
+  const fields = new URLSearchParams(location.hash.slice(1));
+  const numbers = (name) => (fields.get(name) || "").split(",").filter(Boolean).map(Number);
+  const theme = fields.get("theme");
+  if (theme === "dark" || theme === "light") setTheme(theme);
+  const [colour] = numbers("colour");
+  if (columns[colour] && columns[colour].kind !== "text") colourBy(colour);
+  const known = (columns[state.colour].categories || []).length;
+  const hidden = numbers("hidden").filter((k) => Number.isInteger(k) && k >= 0 && k < known);
+  if (hidden.length) {
+    state.hidden = new Set(hidden);
+    refresh();
+  }
+  const [point] = numbers("point");
+  if (Number.isInteger(point) && point >= 0 && point < n) pin(point);
+  const view = numbers("view");
+  if (view.length !== 6 || !view.every(Number.isFinite) || view[0] < 0) return;
+  const [radius, angle, spin, zoom, x, y] = view;
+  setView(fromCentre({ radius: Math.min(radius, FARTHEST), angle, spin }), zoom, [x, y]);
+}
+
+// Written a moment after the last change. A frame may refuse it; then there is no link.
+let written = "";
+let writing = 0;
+function changed() {
+  requestDraw();
+  clearTimeout(writing);
+  writing = setTimeout(writeHash, 250);
+}
+
+function writeHash() {
+  clearTimeout(writing);
+  written = viewAsHash();
+  try {
+    history.replaceState(null, "", written);
+  } catch {
+    element("link").hidden = true;
+  }
+}
+
+function copyLink() {
+  writeHash();
+  const done = () => toast("Link copied");
+  const failed = () => toast("The link to this view is in the address bar");
+  if (navigator.clipboard) navigator.clipboard.writeText(location.href).then(done, failed);
+  else failed();
+}
+
+let fading = 0;
+function toast(text) {
+  const box = element("toast");
+  box.textContent = text;
+  box.hidden = false;
+  say(text);
+  clearTimeout(fading);
+  fading = setTimeout(() => (box.hidden = true), 2200);
+}
+
+window.addEventListener("hashchange", () => {
+  if (location.hash !== written) restore();
+});

@@ -1,0 +1,106 @@
+// Everything put together.
+
+function setTheme(next) {
+  state.theme = next;
+  readPalette();
+  showLegend();
+  if (renderer) recolour();
+}
+
+function start() {
+  readPalette();
+  document.title = meta.title || "Poincaré disc";
+  element("title").textContent = meta.title || "Poincaré disc";
+  const rows = `${n.toLocaleString("en-GB")} point${n === 1 ? "" : "s"}`;
+  const links = edges.length ? `, ${(edges.length / 2).toLocaleString("en-GB")} edges` : "";
+  element("about").textContent = `${rows}${links}, curvature −${formatted(meta.c)}`;
+  element("note").textContent = meta.note;
+  element("note").hidden = !meta.note;
+  stage.setAttribute(
+    "aria-label",
+    `Map of ${rows} in the Poincaré disc. Arrow keys move, plus and minus zoom, Enter reads the point nearest to the ` +
+      "middle, slash searches, question mark shows help.",
+  );
+  element("sigma").hidden = !scaleSteps;
+  element("link").hidden = location.protocol === "about:"; // a notebook's frame has no address of its own
+  element("edges-switch").hidden = !edges.length;
+  element("thumbnails-switch").hidden = !meta.images;
+  element("options").hidden = !edges.length && !meta.images;
+  box.placeholder = names ? "Search by name" : "Search by row";
+  box.setAttribute("aria-label", box.placeholder);
+  renderer = createRenderer(canvases.points);
+  if (!renderer) {
+    element("failure").hidden = false;
+    return;
+  }
+  fillPicker();
+  showLegend();
+  resize();
+  recolour();
+  restore();
+  new ResizeObserver(resize).observe(stage);
+  if (meta.images) sheetOf(0);
+  setTimeout(() => (tree ||= buildTree()), 200); // before the first hover needs it
+}
+
+picker.addEventListener("change", () => colourBy(Number(picker.value)));
+element("theme").addEventListener("click", () => {
+  setTheme(theme() === "dark" ? "light" : "dark");
+  changed();
+});
+dark.addEventListener("change", () => setTheme(state.theme));
+element("lasso").addEventListener("click", () => setLasso(!lassoOn));
+element("reset").addEventListener("click", reset);
+element("in").addEventListener("click", () => zoomAbout(middle(), 1.4));
+element("out").addEventListener("click", () => zoomAbout(middle(), 1 / 1.4));
+element("png").addEventListener("click", exportPng);
+element("svg").addEventListener("click", exportSvg);
+element("link").addEventListener("click", copyLink);
+element("keys").addEventListener("click", () => element("help").showModal());
+element("close").addEventListener("click", () => element("help").close());
+element("all").addEventListener("click", () => showAll(true));
+element("none").addEventListener("click", () => showAll(false));
+element("csv").addEventListener("click", () => download(fileName("csv"), new Blob([csv()], { type: "text/csv" })));
+element("clear").addEventListener("click", () => select(null));
+element("unpin").addEventListener("click", () => pin(-1));
+element("edges").addEventListener("change", (event) => {
+  state.edges = event.target.checked;
+  requestDraw();
+});
+element("thumbnails").addEventListener("change", (event) => {
+  state.thumbnails = event.target.checked;
+  requestDraw();
+});
+canvases.points.addEventListener("webglcontextlost", (event) => event.preventDefault());
+canvases.points.addEventListener("webglcontextrestored", () => {
+  renderer.rebuild();
+  recolour();
+});
+
+start();
+
+// A handle for the console and for tests; it only reads. `frame` draws all points, waits for the picture and says how long it took.
+window.horoball = {
+  n,
+  positions: (ids) => ids.map((i) => shownAt(i).slice(0, 2)),
+  pixels: (ids) => ids.map((i) => toScreen(shownAt(i))),
+  nearest: (p, reach) => pick(p, reach),
+  get drawn() {
+    return budget.points;
+  },
+  visible: () => Array.from({ length: n }, (_, i) => i).filter(allowed).length,
+  get view() {
+    const { g, zoom, offset, hover: hovered, pinned, colour } = state;
+    return { ...centreOf(g), zoom, offset, hover: hovered, pinned, colour, theme: theme(), found: state.found.length };
+  },
+  get selected() {
+    return state.selected ? Array.from(state.selected.keys()).filter((i) => state.selected[i]) : [];
+  },
+  frame() {
+    const began = performance.now();
+    drawMap(size.ratio);
+    drawOver(flat(canvases.over), size.ratio);
+    renderer.gl.readPixels(0, 0, 1, 1, renderer.gl.RGBA, renderer.gl.UNSIGNED_BYTE, new Uint8Array(4));
+    return performance.now() - began;
+  },
+};

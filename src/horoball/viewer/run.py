@@ -1,0 +1,95 @@
+"""`view_run`: a table as a fitted model sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from horoball.data.parquet import ParquetTable
+from horoball.data.table import Table
+from horoball.viewer.disc import View, view_points
+
+if TYPE_CHECKING:
+    from horoball.training.run import Run  # brings the training engine, which a page does not need
+
+__all__ = ["view_run"]
+
+
+@torch.no_grad()
+def view_run(
+    run: Run,
+    table: Table,
+    *,
+    features: Sequence[str] = (),
+    labels: Any = None,
+    image_shape: tuple[int, ...] | None = None,
+    edges: Any = None,
+    title: str = "",
+    path: str | Path | None = None,
+) -> View:
+    """A map of a table: posterior means, with the posterior scale around each, coloured by the table's label.
+
+    Args:
+        run: A fitted model, such as `Run.load(folder)` or `PoincareVAE.run_`.
+        table: Rows with the columns of the fit.
+        features: Names of the table's columns to colour by as well.
+        labels: Names of the rows, to search for.
+        image_shape: (h, w) or (h, w, 3) where a row is a picture: rows are then shown as thumbnails.
+        edges: Pairs of row numbers to join by geodesics, shape (m, 2).
+        title: Title of the page.
+        path: Where to write the page; without it, it is only returned.
+
+    Example:
+        >>> from horoball.data import ArrayTable
+        >>> from horoball.training import TrainConfig
+        >>> from horoball.training.run import train
+        >>> table = ArrayTable(torch.randn(100, 4), labels=np.repeat(["a", "b"], 50))
+        >>> run = train(table, {"hidden": (8,)}, TrainConfig(max_epochs=1))
+        >>> view_run(run, table, features=["x0"])
+        View(... characters)
+    """
+    if run.model.ball.is_euclidean:
+        raise ValueError("The model is Euclidean (c = 0): there is no disc to show. Fit one with c > 0.")
+    missing = [name for name in features if name not in table.columns]
+    if missing:
+        raise ValueError(f"The table has no column {missing[0]!r}. Its columns are: {', '.join(table.columns[:20])}.")
+    index = [table.columns.index(name) for name in features]
+    means, scales = [], []
+    for block in run.scaled(table).blocks(8192):
+        q = run.model.posterior(block)
+        means.append(q.mean)
+        scales.append(q.scale.mean(-1))  # one scale per point, or the mean over the axes
+    shown = [block[:, index] for block in table.blocks(8192)] if index else []
+    columns: dict[str, Any] = {}
+    values = table.read_labels() if isinstance(table, ParquetTable) else table.labels
+    if values is not None:
+        columns[run.label or "label"] = values
+    if shown:
+        columns |= dict(zip(features, torch.cat(shown).T.numpy(), strict=True))
+    return view_points(
+        torch.cat(means),
+        run.model.ball,
+        columns=columns,
+        labels=labels,
+        colour=None,
+        scale=torch.cat(scales),
+        edges=edges,
+        images=None if image_shape is None else _pictures(table, image_shape),
+        title=title,
+        path=path,
+    )
+
+
+def _pictures(table: Table, shape: tuple[int, ...]) -> np.ndarray:
+    """Rows as pictures, black where the table is lowest."""
+    if int(np.prod(shape)) != table.features:
+        size = " × ".join(map(str, shape))
+        raise ValueError(f"image_shape {size} needs {int(np.prod(shape))} columns, the table has {table.features}.")
+    blocks = [block.numpy() for block in table.blocks(8192)]
+    low, high = min(float(b.min()) for b in blocks), max(float(b.max()) for b in blocks)
+    scaled = [np.rint((b - low) * (255 / ((high - low) or 1))).astype(np.uint8) for b in blocks]
+    return np.concatenate(scaled).reshape(-1, *shape)

@@ -1,0 +1,81 @@
+"""The report: what it says, and that it says no when it is no."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from typer.testing import CliRunner
+
+from horoball.cli import app
+from horoball.data import ArrayTable, branching_diffusion
+from horoball.hierarchy.report import make_report
+from horoball.hierarchy.report_page import report_page, write_report
+from horoball.hierarchy.twins import Difference, difference
+from horoball.training import TrainConfig
+
+FAST = TrainConfig(max_epochs=2)
+SMALL = {"hidden": (8,)}
+
+
+def test_a_difference_is_paired() -> None:
+    rng = np.random.default_rng(0)
+    shared = rng.normal(size=8) * 100
+    gap = difference(list(shared + 1 + 0.1 * rng.normal(size=8)), list(shared))
+    assert gap.sign == 1
+    assert gap.high - gap.low < 0.3  # what the pairs share, a hundred times as wide, is gone
+    assert difference([1.0], [0.0]).sign == 0
+    assert Difference(-1.0, -2.0, -0.5).sign == -1
+
+
+def test_a_hierarchy_is_called_one_and_the_page_holds_everything(tmp_path: Path) -> None:
+    tree = branching_diffusion(depth=5)
+    kind = np.where(np.asarray(tree.node) % 2, "<b>odd</b>", "even & so")
+    report = make_report(ArrayTable(tree.x, labels=kind), FAST, name="<script>x</script>", model=SMALL, seeds=2)
+    assert report.words[0].startswith("Yes, the data are hierarchical")
+    numbers = write_report(report, tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "<script" not in page
+    assert "<b>" not in page
+    assert "&lt;b&gt;odd&lt;/b&gt;" in page
+    assert not re.search(r"(?:src|href)=", page)
+    assert page.count("<svg") == 3
+    kept = json.loads(numbers.read_text(encoding="utf-8"))
+    assert kept["verdict"]["answer"] == "hierarchical"
+    for line in kept["comparison"]:
+        assert len(line["hyperbolic"]) == len(line["euclidean"]) == 2
+        assert f"{np.mean(line['hyperbolic']):.3f}" in page
+
+
+def test_a_cloud_is_told_no() -> None:
+    x = torch.randn(300, 10, generator=torch.Generator().manual_seed(0))
+    report = make_report(ArrayTable(x), FAST, model=SMALL, seeds=2)
+    assert report.words[0].startswith("No, the data show no hierarchy")
+    assert "5-NN" not in report_page(report)  # there are no labels
+
+
+def test_one_seed_says_nothing_about_chance() -> None:
+    report = make_report(ArrayTable(torch.randn(60, 4)), FAST, model=SMALL, seeds=1)
+    assert "two seeds or more" in report.words[1]
+
+
+def test_too_few_rows_are_refused() -> None:
+    with pytest.raises(ValueError, match="at least 20 rows"):
+        make_report(ArrayTable(torch.randn(10, 4)), FAST)
+
+
+def test_from_the_command_line(tmp_path: Path) -> None:
+    x = np.random.default_rng(0).normal(size=(80, 3))
+    lines = ["a,b,c,kind", *(f"{r[0]},{r[1]},{r[2]},{'xy'[i % 2]}" for i, r in enumerate(x))]
+    (tmp_path / "rows.csv").write_text("\n".join(lines))
+    options = ["--label", "kind", "--max-epochs", "1", "--hidden", "8", "--seeds", "2"]
+    out = tmp_path / "report.html"
+    result = CliRunner().invoke(app, ["report", str(tmp_path / "rows.csv"), "-o", str(out), *options])
+    assert result.exit_code == 0, result.output
+    assert "No, the data show no hierarchy" in result.stderr
+    assert out.exists()
+    assert out.with_suffix(".json").exists()

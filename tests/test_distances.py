@@ -1,0 +1,119 @@
+"""The distance term: its formula, its landmarks, and what it does to a map."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from horoball.data import ArrayTable, Order, branching_diffusion, geodesics
+from horoball.distances import DistanceTerm
+from horoball.hierarchy import metrics
+from horoball.models import VAE, ModelConfig
+from horoball.training import TrainConfig, fit
+from horoball.training.landmarks import with_landmarks
+from horoball.training.run import Run, map_weight, train
+
+
+def model(c: float = 1.0) -> VAE:
+    torch.manual_seed(0)
+    return VAE.from_config(ModelConfig(features=5, hidden=(16,), c=c))
+
+
+@pytest.mark.parametrize("c", [0.0, 1.0])
+def test_the_term_is_its_formula(c: float) -> None:
+    vae, x = model(c), torch.randn(7, 5)
+    term = DistanceTerm(x[:3])
+    with torch.no_grad():
+        term.log_scale.fill_(0.3)
+        mu, g = vae.posterior(x).loc, torch.rand(7, 3)
+        got = term(vae, vae.ball, mu, g)
+        s = float(np.exp(0.3))
+        for i in range(7):
+            pairs = [(float(vae.ball.dist(mu[i], mu[k])) / s - float(g[i, k])) ** 2 for k in range(3)]
+            expected = np.mean([p / (float(g[i, k]) ** 2 + 0.01) for k, p in enumerate(pairs)])
+            np.testing.assert_allclose(float(got[i]), expected, rtol=1e-5)
+
+
+def test_the_scale_of_a_map_does_not_count() -> None:
+    vae, x = model(0.0), torch.randn(20, 5)
+    term = DistanceTerm(x)
+    with torch.no_grad():
+        mu, g = vae.posterior(x).loc, torch.cdist(x, x)
+        before = term(vae, vae.ball, mu, g)
+        for parameter in (vae.encoder.network[-1].weight, vae.encoder.network[-1].bias):  # type: ignore[union-attr]
+            parameter *= 3
+        term.log_scale += np.log(3)
+        torch.testing.assert_close(term(vae, vae.ball, 3 * mu, g), before)
+
+
+def test_landmarks_are_all_rows_of_a_small_table_and_some_of_a_large_one() -> None:
+    x = torch.randn(60, 4)
+    table, term = with_landmarks(ArrayTable(x))
+    assert table.side is not None
+    expected = geodesics(x.numpy(), 20).T
+    torch.testing.assert_close(table.side, torch.from_numpy(expected / np.median(expected[expected > 0])))
+    assert torch.equal(term.landmarks, x)
+    large, few = with_landmarks(ArrayTable(torch.randn(2100, 3)))
+    assert large.side is not None
+    assert large.side.shape == (2100, 512)
+    assert few.landmarks.shape == (512, 3)
+
+
+def test_distances_go_with_their_rows() -> None:
+    x = torch.arange(30.0).reshape(30, 1)
+    table = ArrayTable(x, side=x * 2)
+    for part in table.split(0.3):
+        assert part is not None
+        for batch in part.batches(Order(4)):
+            assert batch.side is not None
+            assert torch.equal(batch.side, 2 * batch.x)
+
+
+def test_a_map_is_more_faithful_with_the_term() -> None:
+    table = ArrayTable(branching_diffusion(depth=4, seed=1).x)
+    config = TrainConfig(max_epochs=40, seed=0)
+    runs = [train(table, {"hidden": (64,)}, config.replace(distance_weight=w)) for w in (0.0, 100.0)]
+    assert "distance" in runs[1].history[-1]
+    assert "distance" not in runs[0].history[-1]
+    x = torch.cat(list(table.blocks()))
+    plain, faithful = (
+        metrics(x, torch.cat(list(run.embed(table))), run.model.ball, chart="ball").rank_correlation for run in runs
+    )
+    assert faithful > plain + 0.02
+
+
+def test_a_run_with_the_term_is_resumed_exactly(tmp_path: Path) -> None:
+    table = ArrayTable(branching_diffusion(depth=3).x)
+    config = TrainConfig(max_epochs=4, distance_weight=10.0)
+    whole = train(table, {"hidden": (8,)}, config, tmp_path / "whole")
+    train(table, {"hidden": (8,)}, config.replace(max_epochs=2), tmp_path / "parts")
+    parts = train(table, {"hidden": (8,)}, config, tmp_path / "parts", resume=True)
+    for (name, one), two in zip(whole.model.state_dict().items(), parts.model.state_dict().values(), strict=True):
+        assert torch.equal(one, two), name
+    assert Run.load(tmp_path / "parts").history == whole.history
+
+
+def test_a_table_without_distances_is_refused() -> None:
+    vae = model()
+    with pytest.raises(ValueError, match="distances to its landmarks"):
+        fit(vae, ArrayTable(torch.randn(30, 5)), TrainConfig(max_epochs=1), distances=DistanceTerm(torch.randn(3, 5)))
+    with pytest.raises(ValueError, match="distance_weight"):
+        TrainConfig(distance_weight=-1.0)
+
+
+def test_the_weight_of_a_map() -> None:
+    assert map_weight(ArrayTable(torch.zeros(100, 4)), 2) == 50.0
+    assert map_weight(ArrayTable(torch.zeros(100, 4)), 4) == 0.0
+    assert map_weight(ArrayTable(torch.zeros(10, 4)), 2) == 0.0
+
+
+def test_equal_rows_are_no_trouble() -> None:
+    x = torch.zeros(80, 3)
+    x[:40, 0] = 1.0
+    run = train(
+        ArrayTable(x), {"hidden": (8,), "likelihood": "normal"}, TrainConfig(max_epochs=2, distance_weight=50.0)
+    )
+    assert np.isfinite(run.history[-1]["loss"])
