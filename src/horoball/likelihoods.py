@@ -154,7 +154,14 @@ class _CrossEntropy(torch.autograd.Function):
 
 
 def _cross_entropy(h: Tensor, x: Tensor) -> Tensor:
-    return (x * h).sub_(h.clamp_min(0.0)).sub_(h.abs().neg_().exp_().log1p_()).sum(-1)
+    """With e = exp(−|h|) and w = 1 + e rounded, log(1 + e) = log w + (e − (w − 1))/w to the last digit.
+
+    log1p itself takes ten times as long where e is tiny, and exp where e would be denormal: hence the least e.
+    """
+    e = h.abs().clamp_max_(-1 - math.log(torch.finfo(h.dtype).tiny)).neg_().exp_()
+    w = e + 1
+    log = e.sub_(w - 1).div_(w).add_(w.log_())
+    return (x * h).sub_(h.clamp_min(0.0)).sub_(log).sum(-1)
 
 
 class Poisson(Likelihood):
