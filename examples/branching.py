@@ -1,4 +1,7 @@
-"""A tree of 127 nodes, each seen five times with noise in 50 dimensions, found again: `python examples/branching.py`."""
+"""A tree of 127 nodes, each seen five times with noise in 50 dimensions, found again.
+
+Run it with `python examples/branching.py`.
+"""
 
 from __future__ import annotations
 

@@ -10,8 +10,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse import coo_matrix, csr_matrix
 from scipy.sparse.csgraph import connected_components, dijkstra
-from sklearn.metrics import pairwise_distances_argmin_min
-from sklearn.neighbors import NearestNeighbors
 
 __all__ = ["geodesics", "neighbour_graph"]
 
@@ -67,6 +65,8 @@ def neighbour_graph(x: ArrayLike, neighbours: int = 20, *, join: bool = True) ->
                [0., 1., 0., 7.],
                [0., 0., 7., 0.]])
     """
+    from sklearn.neighbors import NearestNeighbors  # as large as torch: only who asks for neighbours pays
+
     x = _points(x)
     n = len(x)
     if neighbours < 1:
@@ -104,6 +104,8 @@ def _symmetric(i: np.ndarray, j: np.ndarray, length: np.ndarray, n: int) -> csr_
 
 def _join(graph: csr_matrix, x: np.ndarray) -> csr_matrix:
     """Borůvka's rounds: every part but the largest takes its shortest link out."""
+    from sklearn.metrics import pairwise_distances_argmin_min
+
     while True:
         parts, part = connected_components(graph, directed=False)
         if parts == 1:

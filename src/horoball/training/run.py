@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from importlib.metadata import version
@@ -86,7 +87,9 @@ class Run:
         if not path.exists():
             raise FileNotFoundError(f"{folder} holds no model: neither {FINAL} nor {LAST} is there.")
         tensors, header = load_checkpoint(path)
-        about = header["about"]
+        about = header.get("about") or {}
+        if "model" not in about:
+            raise ValueError(f"{path} holds weights without a description of their model. Point to a run's own folder.")
         model = VAE.from_config(ModelConfig.from_dict(about["model"]))
         load_weights(model, tensors)
         scaler = Standardizer(tensors["scaler.mean"], tensors["scaler.std"]) if "scaler.mean" in tensors else None
@@ -217,6 +220,6 @@ def train(
     state: State = fit(vae, rows, config, folder, extra=_scaling(scaler), about=run.about, **options)
     run.history = state.history
     vae.eval()
-    if folder is not None:
+    if folder is not None and int(os.environ.get("RANK", "0")) == 0:
         run.save(folder)
     return run
