@@ -47,7 +47,7 @@ def _read(name: str) -> tuple[np.ndarray, np.ndarray]:
 
 def _published(name: str) -> np.ndarray | None:
     path = Path(os.environ["HOROBALL_DATA"]) / "cells" / f"{name}.poincare_map.csv"
-    return np.genfromtxt(path, delimiter=",", skip_header=1)[:, :2] if path.exists() else None
+    return np.genfromtxt(path, delimiter=",")[:, :2] if path.exists() else None
 
 
 def _umap(x: np.ndarray) -> np.ndarray | None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import importlib.util
 import json
 import logging
 import shutil
@@ -249,3 +250,11 @@ def test_numbers_below_one_are_refused(data: Path, fitted: Path, tmp_path: Path)
 def test_an_unknown_choice_is_a_mistake_in_usage(options: list[str], data: Path, tmp_path: Path) -> None:
     result = run("fit", data, "-o", tmp_path / "run", *options)
     assert (result.exit_code, options[0] in result.stderr, (tmp_path / "run").exists()) == (2, True, False)
+
+
+def test_metrics_for_tensorboard(data: Path, tmp_path: Path) -> None:
+    if importlib.util.find_spec("tensorboard") is None:
+        assert "pip install tensorboard" in refused("fit", data, "-o", tmp_path, "--label", "kind", "--tensorboard")
+        return
+    done("fit", data, "-o", tmp_path / "run", "--label", "kind", "--tensorboard", *FAST)
+    assert list((tmp_path / "run").glob("events.out.tfevents.*"))

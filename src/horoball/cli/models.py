@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from pathlib import Path
@@ -72,6 +73,7 @@ def fit(
     seed: Annotated[int, typer.Option(help="Seed of all random numbers.")] = 0,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in the folder.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar.")] = False,
+    tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Metrics for TensorBoard, in the folder.")] = False,
 ) -> None:
     """Fit a model to a table.
 
@@ -79,8 +81,9 @@ def fit(
     """
     from horoball.data import read
     from horoball.training import TrainConfig
-    from horoball.training.progress import Bar, Silent
+    from horoball.training.progress import Bar, Progress, Silent
     from horoball.training.run import map_weight, train
+    from horoball.training.tensorboard import Scalars
 
     log_to_console()
     curvature, learn = (1.0 if c == "learn" else number("--c", c, "learn")), c == "learn"
@@ -105,7 +108,9 @@ def fit(
         patience=patience,
         seed=seed,
     )
-    progress = Silent() if quiet else Bar(console)
+    progress: Progress = Silent() if quiet else Bar(console)
+    if tensorboard and int(os.environ.get("RANK", "0")) == 0:
+        progress = Scalars(output, progress)
     run = train(table, model, config, output, label=label, resume=resume, progress=progress)
     show(run, output)
 
