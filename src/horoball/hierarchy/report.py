@@ -16,7 +16,7 @@ from horoball.hierarchy.twins import Twins, compare_twins, difference
 from horoball.hierarchy.verdict import Verdict, verdict
 from horoball.training.config import TrainConfig
 
-__all__ = ["FIGURES", "Report", "make_report"]
+__all__ = ["CALLED", "FIGURES", "Report", "make_report"]
 
 # Of a twin: name, how it is called, whether more is better
 FIGURES = (
@@ -29,6 +29,8 @@ FIGURES = (
     ("neighbour_accuracy", "5-NN accuracy of the labels", True),
     ("dendrogram_purity", "dendrogram purity of the labels", True),
 )
+
+CALLED = {"hyperbolic": "hyperbolic", "euclidean": "Euclidean", "neither": "neither"}
 
 
 @dataclass(frozen=True)
@@ -149,5 +151,5 @@ def _did_it_help(comparison: list[dict[str, Any]], seeds: int) -> list[str]:
     for line in others:
         sides[line["better"]].append(line["called"])
     del sides["neither"]
-    maps = [f"The {side} map is better in: {'; '.join(names)}." for side, names in sides.items() if names]
+    maps = [f"The {CALLED[side]} map is better in: {'; '.join(names)}." for side, names in sides.items() if names]
     return [said[likelihood["better"]], *(maps or ["Neither map is better than the other beyond chance."])]

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from horoball.hierarchy.report import Report
+from horoball.hierarchy.report import CALLED, Report
 from horoball.hierarchy.twins import Twin
 from horoball.manifolds import PoincareBall
 from horoball.palette import colour_of
@@ -136,7 +136,7 @@ def _comparison(report: Report) -> str:
         lines.append(
             f"<tr><td>{escape(line['called'])}</td><td class='n'>{means[0]:.3f}</td><td class='n'>{means[1]:.3f}</td>"
             f"<td class='n'>{gap['mean']:+.3f} [{gap['low']:+.3f}, {gap['high']:+.3f}]</td>"
-            f"<td class='{better}'>{better}</td></tr>"
+            f"<td class='{better}'>{CALLED[better]}</td></tr>"
         )
     return (
         "<table><tr><th>figure</th><th class='n'>hyperbolic</th><th class='n'>Euclidean</th>"
