@@ -1,20 +1,18 @@
 """Hierarchical representations: variational auto-encoders on the Poincaré ball."""
 
 from importlib import import_module as _import_module
-from importlib.metadata import version as _version
 from typing import TYPE_CHECKING
 from typing import Any as _Any
 
-from horoball import distributions, likelihoods, manifolds, models, nn, objectives
-from horoball.distributions import HyperbolicRadius, HypersphericalUniform, RiemannianNormal, WrappedNormal
-from horoball.manifolds import PoincareBall
-from horoball.models import VAE
-
 if TYPE_CHECKING:
+    from horoball import data, distributions, hierarchy, likelihoods, manifolds, models, nn, objectives, plotting
+    from horoball.distributions import HyperbolicRadius, HypersphericalUniform, RiemannianNormal, WrappedNormal
     from horoball.estimator import PoincareVAE
+    from horoball.manifolds import PoincareBall
+    from horoball.models import VAE
     from horoball.viewer import View, view, view_run
 
-__version__ = _version("horoball")
+    __version__: str
 
 __all__ = [
     "VAE",
@@ -26,27 +24,48 @@ __all__ = [
     "View",
     "WrappedNormal",
     "__version__",
+    "data",
     "distributions",
+    "hierarchy",
     "likelihoods",
     "manifolds",
     "models",
     "nn",
     "objectives",
+    "plotting",
     "view",
     "view_run",
 ]
 
-# Imported when they are first asked for: they bring packages that not every user needs.
-_LATER = {
-    "PoincareVAE": "horoball.estimator",
-    "View": "horoball.viewer",
-    "view": "horoball.viewer",
-    "view_run": "horoball.viewer",
+# Everything is imported when it is first asked for: torch takes seconds, which `horoball --help` need not wait for.
+_HOME = {
+    "HyperbolicRadius": "distributions",
+    "HypersphericalUniform": "distributions",
+    "PoincareBall": "manifolds",
+    "PoincareVAE": "estimator",
+    "RiemannianNormal": "distributions",
+    "VAE": "models",
+    "View": "viewer",
+    "WrappedNormal": "distributions",
+    "view": "viewer",
+    "view_run": "viewer",
 }
 
 
 def __getattr__(name: str) -> _Any:
-    """What is imported when it is first asked for."""
-    if name in _LATER:
-        return getattr(_import_module(_LATER[name]), name)
-    raise AttributeError(f"module 'horoball' has no attribute {name!r}")
+    """Import what is asked for."""
+    if name == "__version__":
+        value: _Any = _import_module("importlib.metadata").version("horoball")
+    elif name in _HOME:
+        value = getattr(_import_module(f"horoball.{_HOME[name]}"), name)
+    elif name in __all__:
+        value = _import_module(f"horoball.{name}")
+    else:
+        raise AttributeError(f"module 'horoball' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    """What there is, imported or not."""
+    return sorted({*globals(), *__all__})
