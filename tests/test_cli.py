@@ -258,3 +258,16 @@ def test_metrics_for_tensorboard(data: Path, tmp_path: Path) -> None:
         return
     done("fit", data, "-o", tmp_path / "run", "--label", "kind", "--tensorboard", *FAST)
     assert list((tmp_path / "run").glob("events.out.tfevents.*"))
+
+
+def test_a_run_is_not_resumed_without_its_label(data: Path, fitted: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(fitted, tmp_path / "run")
+    other = tmp_path / "without.csv"
+    lines = data.read_text().splitlines()
+    other.write_text("\n".join(line.rsplit(",", 1)[0] for line in lines))
+    assert "has the label 'kind'" in refused("fit", other, "-o", folder, "--resume", *FAST)
+
+
+def test_only_parquet_is_written(data: Path, fitted: Path, tmp_path: Path) -> None:
+    assert ".parquet" in refused("embed", fitted, data, "-o", tmp_path / "map.csv")
+    assert ".parquet" in refused("sample", fitted, "-o", tmp_path / "map.csv")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Real
 from pathlib import Path
 from typing import Any, Self
 
@@ -111,6 +112,8 @@ class PoincareVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         names = getattr(self, "feature_names_in_", None)
         table = ArrayTable(X, None if names is None else [str(name) for name in names])
         weight = self.distance_weight
+        if weight != "auto" and not isinstance(weight, Real):
+            raise ValueError(f'distance_weight is a number or "auto", got {weight!r}.')
         config = TrainConfig(
             distance_weight=map_weight(table, self.n_components) if weight == "auto" else float(weight),
             max_epochs=self.max_epochs,

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-__all__ = ["COLOURS", "colour_of"]
+from typing import Any
+
+import numpy as np
+
+__all__ = ["COLOURS", "colour_of", "named"]
 
 # Colours that colour-blind readers can tell apart: Okabe and Ito's, then Tol's muted ones, as in the viewer by day.
 COLOURS = (
@@ -19,3 +23,15 @@ def colour_of(number: int) -> str:
         '#0072b2'
     """
     return COLOURS[number % len(COLOURS)]
+
+
+def named(labels: Any) -> np.ndarray:
+    """Categories as text; None, NaN and empty ones are "(missing)".
+
+    Example:
+        >>> named(["a", None, float("nan"), " "]).tolist()
+        ['a', '(missing)', '(missing)', '(missing)']
+    """
+    values = np.asarray(labels, dtype=object)
+    known = [value is not None and value == value and str(value).strip() != "" for value in values]
+    return np.array([str(value) if there else "(missing)" for value, there in zip(values, known, strict=True)])

@@ -19,7 +19,7 @@ from torch import Tensor
 from horoball.distributions import RiemannianNormal, WrappedNormal
 from horoball.manifolds import PoincareBall
 from horoball.nn import Gyroplane
-from horoball.palette import colour_of
+from horoball.palette import colour_of, named
 from horoball.projection import project
 
 __all__ = ["cloud", "density", "disc", "distance_map", "edges", "gyroplanes", "points", "tree"]
@@ -82,12 +82,15 @@ def points(
     size = size if size is not None else float(np.clip(6000 / max(len(flat), 1), 2, 40))
     style: dict[str, Any] = {"s": size, "linewidths": 0, "zorder": 4, "alpha": 0.85}
     values = None if labels is None else np.asarray(labels)
+    if values is not None and len(values) != len(flat):
+        raise ValueError(f"points expects one label for each of {len(flat)} points, got {len(values)}.")
     if values is None:
         ax.scatter(*flat.T, color=colour_of(0), **style)
     elif values.dtype.kind == "f":
         shown = ax.scatter(*flat.T, c=values, cmap="viridis", **style)
         ax.figure.colorbar(shown, ax=ax, shrink=0.7)
     else:
+        values = named(values)
         for number, name in enumerate(np.unique(values)):
             ax.scatter(*flat[values == name].T, color=colour_of(number), label=str(name), **style)
         if legend:

@@ -79,3 +79,23 @@ def test_from_the_command_line(tmp_path: Path) -> None:
     assert "No, the data show no hierarchy" in result.stderr
     assert out.exists()
     assert out.with_suffix(".json").exists()
+
+
+def test_one_wide_column_does_not_hide_a_hierarchy() -> None:
+    tree = branching_diffusion(depth=5)
+    wide = 1e9 * torch.randn(len(tree.x), 1, generator=torch.Generator().manual_seed(0))
+    report = make_report(ArrayTable(torch.cat((tree.x[:, :20], wide), 1)), FAST, model=SMALL, seeds=2)
+    assert report.verdict.answer == "hierarchical"
+
+
+def test_missing_labels_are_named() -> None:
+    kind = np.array([None, "a", "", "b"] * 20, dtype=object)
+    report = make_report(ArrayTable(torch.randn(80, 3), labels=kind), FAST, model=SMALL, seeds=2)
+    assert "(missing)" in report_page(report)
+
+
+def test_a_line_is_not_judged() -> None:
+    x = torch.linspace(0, 100, 60).unsqueeze(1) * torch.ones(1, 2)
+    report = make_report(ArrayTable(x), FAST, model=SMALL, seeds=2)
+    assert report.words[0].startswith("Cannot say")
+    assert "nan" not in report.words[0]

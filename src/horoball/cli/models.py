@@ -127,6 +127,7 @@ def embed(run: RunFolder, data: Data, output: Output) -> None:
 
     from horoball.training.run import Run
 
+    _is_parquet(output)
     fitted = Run.load(run)
     table = read_for(data, fitted)
     d = fitted.model.prior.loc.shape[0]
@@ -189,6 +190,7 @@ def sample(
 
     from horoball.training.run import Run
 
+    _is_parquet(output)
     fitted = Run.load(run)
     torch.manual_seed(seed)
     with torch.no_grad():
@@ -208,6 +210,11 @@ def info(run: RunFolder) -> None:
     from horoball.training.run import Run
 
     show(Run.load(run), run)
+
+
+def _is_parquet(output: Path) -> None:
+    if output.suffix.lower() not in (".parquet", ".pq"):
+        raise ValueError(f"The output is a Parquet file; give it a name that ends in .parquet, not {output.name!r}.")
 
 
 def _joined(blocks: Iterable[Tensor], rows: int) -> Iterator[Tensor]:

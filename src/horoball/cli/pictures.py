@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from horoball.cli.console import Data, Label, Output, RunFolder, app, console, for_people, log_to_console
+from horoball.cli.console import Data, Label, Output, RunFolder, app, console, for_people
 
 __all__: list[str] = []
 
@@ -61,7 +61,6 @@ def report(
     from horoball.hierarchy.report_page import write_report
     from horoball.training import TrainConfig
 
-    log_to_console()
     table = read(data, label)
     if not isinstance(table, ArrayTable):
         table = ArrayTable(torch.cat(list(table.blocks())), table.columns, table.read_labels())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -9,12 +10,15 @@ from typing import Any
 import numpy as np
 import torch
 
+from horoball.data.standardize import summarize
 from horoball.data.table import ArrayTable
 from horoball.hierarchy.delta import Delta
 from horoball.hierarchy.references import references
 from horoball.hierarchy.twins import Twins, compare_twins, difference
 from horoball.hierarchy.verdict import Verdict, verdict
+from horoball.palette import named
 from horoball.training.config import TrainConfig
+from horoball.training.run import guess_likelihood, scaler_of
 
 __all__ = ["CALLED", "FIGURES", "Report", "make_report"]
 
@@ -115,10 +119,21 @@ def make_report(
     """
     if table.rows < 20:
         raise ValueError(f"A report needs at least 20 rows, got {table.rows}.")
-    x = torch.cat(list(table.blocks())).numpy()
+    labels = None if table.labels is None else named(table.labels)
+    table = ArrayTable(torch.cat(list(table.blocks())), table.columns, labels)
     twins = compare_twins(table, model or {}, config, c=c, seeds=seeds, told=told)
     known = references(min(table.rows, 1500), table.features)
-    return Report(name, table.rows, table.features, c, verdict(x), known, twins, table.labels)
+    return Report(name, table.rows, table.features, c, verdict(_as_seen(table)), known, twins, table.labels)
+
+
+def _as_seen(table: ArrayTable) -> torch.Tensor:
+    """Rows as the models see them: in raw units one wide column would be all there is."""
+    summary = summarize(table)
+    likelihood, _ = guess_likelihood(summary)
+    x = torch.cat(list(table.blocks()))
+    if likelihood == "normal":
+        return scaler_of(summary)(x)
+    return x if likelihood == "bernoulli" else x.log1p()
 
 
 def _epochs(side: list[Any]) -> list[int]:
@@ -126,6 +141,8 @@ def _epochs(side: list[Any]) -> list[int]:
 
 
 def _is_hierarchical(found: Verdict) -> str:
+    if not math.isfinite(found.position.value):
+        return "Cannot say: the data have no branches to speak of, as a line or a star has none."
     where = f"position {found.position.value:.2f} [{found.position.low:.2f}, {found.position.high:.2f}]"
     scale = "on the scale from a tree (0) to a normal cloud of the same spectrum (1)"
     return {

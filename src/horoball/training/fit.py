@@ -229,6 +229,9 @@ def _restore(folder: Path, objective: Objective, optimizer: torch.optim.Optimize
         if old is not None and new is not None and old != new:
             which = next((k for k in new if old.get(k) != new[k]), part) if isinstance(new, dict) else part
             raise ValueError(f"The run in {folder} has another {which}. Resume with the options of the first fit.")
+    if "label" in about and header["about"].get("label") != about["label"]:
+        label = header["about"].get("label")
+        raise ValueError(f"The run in {folder} has the label {label!r}, not {about['label']!r}. Resume with it.")
     names = objective.state_dict().keys()
     if not names <= tensors.keys():
         raise ValueError(f"The run in {folder} has no distance term. Resume with the options of the first fit.")

@@ -24,7 +24,7 @@ from horoball.training.fit import LAST, State, fit, load_weights
 from horoball.training.landmarks import with_landmarks
 from horoball.training.progress import Progress
 
-__all__ = ["Run", "guess_likelihood", "map_weight", "train"]
+__all__ = ["Run", "guess_likelihood", "map_weight", "scaler_of", "train"]
 
 FINAL = "model.safetensors"
 _FEW = 50  # rows below which a graph of 20 neighbours says nothing
@@ -97,7 +97,14 @@ class Run:
         return cls(model.eval(), about["columns"], scaler, about.get("label"), history, about)
 
 
-def _scaler(summary: Summary) -> Standardizer:
+def scaler_of(summary: Summary) -> Standardizer:
+    """How real numbers are scaled: columns of one unit together, others each by itself.
+
+    Example:
+        >>> from horoball.data import ArrayTable
+        >>> scaler_of(summarize(ArrayTable(torch.tensor([[0.0, 0.0], [2.0, 4.0]])))).std
+        tensor([1.5811, 1.5811])
+    """
     spread = common_spread(summary.std)
     how = "one factor for all columns, whose spreads are alike" if spread is not None else "each column by itself"
     _log.info("Scaling: %s.", how)
@@ -129,7 +136,7 @@ def guess_likelihood(summary: Summary) -> tuple[str, str]:
 
 
 def map_weight(table: Table, d: int) -> float:
-    """A distance weight that suits a map: of the likelihood's own size, 5 a feature, for d ≤ 3 and tables in memory.
+    """A distance weight that suits a map: of the likelihood's own size, 5 a feature, for d = 2, 3 in memory.
 
     0 where no map is drawn, and where finding the nearest neighbours would take longer than training.
 
@@ -138,7 +145,7 @@ def map_weight(table: Table, d: int) -> float:
         >>> map_weight(ArrayTable(torch.zeros(100, 40)), d=2), map_weight(ArrayTable(torch.zeros(100, 40)), d=10)
         (200.0, 0.0)
     """
-    drawn = d <= 3 and isinstance(table, ArrayTable) and table.rows >= _FEW
+    drawn = 2 <= d <= 3 and isinstance(table, ArrayTable) and table.rows >= _FEW
     if not drawn or table.rows**2 * table.features > _COSTLY:
         return 0.0
     return max(50.0, 5.0 * table.features)
@@ -192,7 +199,7 @@ def train(
     model_config = ModelConfig(features=table.features, **fields)
     torch.manual_seed(config.seed)
     vae = VAE.from_config(model_config)
-    scaler = _scaler(summary) if fields["likelihood"] == "normal" else None
+    scaler = scaler_of(summary) if fields["likelihood"] == "normal" else None
     if scaler is not None and isinstance(vae.likelihood, Normal):
         vae.likelihood.start_from(summary.std / scaler.std)
     run = Run(vae, table.columns, scaler, label)
