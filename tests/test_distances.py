@@ -117,3 +117,37 @@ def test_equal_rows_are_no_trouble() -> None:
         ArrayTable(x), {"hidden": (8,), "likelihood": "normal"}, TrainConfig(max_epochs=2, distance_weight=50.0)
     )
     assert np.isfinite(run.history[-1]["loss"])
+
+
+def test_a_table_of_mostly_equal_rows_trains() -> None:
+    x = torch.zeros(200, 5)
+    x[:40] = torch.randn(40, 5, generator=torch.Generator().manual_seed(0))
+    run = train(ArrayTable(x), {"hidden": (8,)}, TrainConfig(max_epochs=2, distance_weight=50.0))
+    assert np.isfinite(run.history[-1]["loss"])
+
+
+def test_rows_that_are_held_out_are_no_landmarks() -> None:
+    x = torch.randn(40, 3)
+    table = ArrayTable(x)
+    held = table.held_out(0.25)
+    _, term = with_landmarks(table, candidates=np.setdiff1d(np.arange(40), held))
+    assert len(term.landmarks) == 30
+    part, rest = table.split(0.25)
+    assert rest is not None
+    assert torch.equal(torch.cat(list(part.blocks())), term.landmarks)
+
+
+def test_a_run_is_resumed_with_the_term_it_had(tmp_path: Path) -> None:
+    table, config = ArrayTable(torch.randn(60, 3)), TrainConfig(max_epochs=1)
+    train(table, {"hidden": (8,)}, config.replace(distance_weight=5.0), tmp_path / "a")
+    train(table, {"hidden": (8,)}, config, tmp_path / "b")
+    with pytest.raises(ValueError, match="has a distance term"):
+        train(table, {"hidden": (8,)}, config.replace(max_epochs=2), tmp_path / "a", resume=True)
+    changed = config.replace(max_epochs=2, distance_weight=5.0)
+    with pytest.raises(ValueError, match="has no distance term"):
+        train(table, {"hidden": (8,)}, changed, tmp_path / "b", resume=True)
+
+
+def test_compiling_does_not_go_with_the_term() -> None:
+    with pytest.raises(ValueError, match="compile does not go"):
+        TrainConfig(compile=True, distance_weight=1.0)

@@ -125,7 +125,7 @@ class PoincareVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             patience=self.patience,
         )
         model = {
-            "d": self.n_components,
+            "d": int(self.n_components),
             "c": 1.0 if self.c == "learn" else float(self.c),
             "learn_c": self.c == "learn",
             "posterior": self.posterior,
@@ -262,4 +262,5 @@ class PoincareVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
 def _plain(value: Any) -> Any:
     """A parameter as JSON has it."""
+    value = value.item() if isinstance(value, np.generic) else value
     return list(value) if isinstance(value, tuple) else value if isinstance(value, int | float | str | bool) else None

@@ -127,7 +127,8 @@ class Bernoulli(Likelihood):
 
 class _BernoulliVector(Independent):  # type: ignore[type-arg]
     def log_prob(self, value: Tensor) -> Tensor:
-        return _CrossEntropy.apply(self.base_dist.logits, value)
+        h = self.base_dist.logits
+        return _CrossEntropy.apply(h, value if value.is_floating_point() else value.to(h.dtype))
 
 
 class _CrossEntropy(torch.autograd.Function):
@@ -141,7 +142,7 @@ class _CrossEntropy(torch.autograd.Function):
         ctx.save_for_backward(h, x)
         if torch.compiler.is_compiling() or h.dim() <= x.dim():
             return _cross_entropy(h, x)
-        count = max(1, _CHUNK // max(1, h[0].numel()))
+        count = max(1, _CHUNK // max(1, math.prod(h.shape[1:])))
         return torch.cat([_cross_entropy(part, x) for part in h.split(count)])
 
     @staticmethod

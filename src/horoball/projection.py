@@ -28,6 +28,7 @@ class Projection(NamedTuple):
     note: str  # for the page's caption; empty where nothing was done
 
 
+@torch.no_grad()
 def project(z: Tensor, ball: PoincareBall) -> Projection:
     """Two dimensions of an embedding: itself for d = 2, tangent-space PCA at the Fréchet mean for d > 2.
 
@@ -63,6 +64,7 @@ def project(z: Tensor, ball: PoincareBall) -> Projection:
     return Projection((v @ (axes * largest.sign())).numpy(), note)
 
 
+@torch.no_grad()
 def frechet_mean(z: Tensor, ball: PoincareBall) -> Tensor:
     """The point with the least sum of squared distances to all points.
 

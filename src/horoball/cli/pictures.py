@@ -61,6 +61,8 @@ def report(
     from horoball.hierarchy.report_page import write_report
     from horoball.training import TrainConfig
 
+    if output.suffix.lower() == ".json" or not output.resolve().parent.is_dir():
+        raise ValueError(f"--output names an HTML file in a folder that exists, got {str(output)!r}.")
     table = read(data, label)
     if not isinstance(table, ArrayTable):
         table = ArrayTable(torch.cat(list(table.blocks())), table.columns, table.read_labels())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -147,6 +148,10 @@ class Standardized(Table):
     def rows(self) -> int:
         """Number of rows."""
         return self.table.rows
+
+    def read_labels(self) -> np.ndarray | None:
+        """The table's labels."""
+        return self.table.read_labels()
 
     def split(self, part: float, seed: int = 0) -> tuple[Table, Table | None]:
         """The table's split, standardised."""

@@ -142,11 +142,19 @@ class ArrayTable(Table):
             >>> train.rows, held.rows
             (8, 2)
         """
-        count = int(self._rows * part)
-        if count == 0:
+        held = self.held_out(part, seed)
+        if not len(held):
             return self, None
-        index = np.random.default_rng((seed, 0x5EED)).permutation(self._rows)
-        return self._part(index[count:]), self._part(index[:count])
+        return self._part(np.setdiff1d(np.arange(self._rows), held)), self._part(held)
+
+    def held_out(self, part: float, seed: int = 0) -> np.ndarray:
+        """The rows that `split` holds out.
+
+        Example:
+            >>> len(ArrayTable(np.eye(10)).held_out(0.2))
+            2
+        """
+        return np.random.default_rng((seed, 0x5EED)).permutation(self._rows)[: int(self._rows * part)]
 
     def _part(self, index: np.ndarray) -> ArrayTable:
         index = np.sort(index)

@@ -41,7 +41,10 @@ class Twin:
 
 @dataclass(frozen=True)
 class Difference:
-    """Hyperbolic less Euclidean, paired by seed: the mean and its 95 % interval by Student's t.
+    """Hyperbolic less Euclidean, paired by seed: the mean and its 95 % interval.
+
+    The seeds' rows overlap, so their differences are not independent: the interval is Student's, widened by Nadeau and
+    Bengio's factor for random splits.
 
     Example:
         >>> difference([1.0, 2.0, 3.0], [0.0, 1.0, 2.0])
@@ -93,7 +96,7 @@ def difference(hyperbolic: list[float], euclidean: list[float]) -> Difference:
     mean, n = float(gap.mean()), len(gap)
     if n < 2:
         return Difference(mean, -np.inf, np.inf)
-    reach = float(student.ppf(0.975, n - 1) * gap.std(ddof=1) / np.sqrt(n))
+    reach = float(student.ppf(0.975, n - 1) * gap.std(ddof=1) * np.sqrt(1 / n + _HELD_OUT / (1 - _HELD_OUT)))
     return Difference(mean, mean - reach, mean + reach)
 
 
@@ -127,6 +130,8 @@ def compare_twins(
         >>> [twin.c for twin in (*twins.hyperbolic, *twins.euclidean)]
         [1.0, 1.0, 0.0, 0.0]
     """
+    if not c > 0:
+        raise ValueError(f"The hyperbolic model needs c > 0, got {c}.")
     found: dict[float, list[Twin]] = {c: [], 0.0: []}
     for seed in range(seeds):
         part, held = table.split(_HELD_OUT, seed + 1000)

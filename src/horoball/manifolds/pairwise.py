@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from horoball.manifolds.triangle import Curvature
-from horoball.numerics import may_hold, wide
+from horoball.numerics import may_hold, wide, wide_dtype
 
 __all__ = ["pairwise_dist"]
 
@@ -25,16 +25,16 @@ _TINY = 1e-60  # floor of sinh²(√c d/2): the distance of a point to itself ha
 
 
 def pairwise_dist(z: Tensor, y: Tensor, c: Curvature) -> Tensor | None:
-    """d(z_i, y_j), shape (*batch, n, m) [eq:dist]; None for points too far out, and for a c too close to 0.
+    """d(z_i, y_j), shape (*batch, n, m) [eq:dist]; None for points too far out, c too close to 0, or no float64.
 
     Example:
         >>> pairwise_dist(torch.tensor([[3.0, 0.0]]), torch.tensor([[0.0, 0.0], [-2.0, 0.0]]), 1.0)
         tensor([[3., 5.]])
     """
+    if torch.compiler.is_compiling() or wide_dtype(z) != torch.float64 or may_hold(torch.as_tensor(c) < _FLAT):
+        return None
     root = wide(c).sqrt() if isinstance(c, Tensor) else math.sqrt(c)
     (u, a), (w, b) = _polar(z, root), _polar(y, root)
-    if torch.compiler.is_compiling() or may_hold(torch.as_tensor(c) < _FLAT):
-        return None
     if may_hold(a > _MODERATE) or may_hold(b > _MODERATE):
         return None
     chord = torch.cdist(u, w, compute_mode="donot_use_mm_for_euclid_dist")

@@ -164,7 +164,7 @@ def _to_inputs(
     # Points: ∂cosh a/∂z = c sinhc(a) z and ∂sinhc(a)/∂z = c k z, k = (cosh a − sinhc a)/a²
     square = a * a
     # The quotient errs for small a, which only ∂/∂c sees: elsewhere a² multiplies it.
-    k = sinhc * coth_excess(square) if by_c else (cosh - sinhc).div_(square)
+    k = sinhc * coth_excess(square) if by_c or square.dtype != torch.float64 else (cosh - sinhc).div_(square)
     pull = torch.addcmul(sinhc * G_H[:, :1], k, (G_H[:, 1:] * x).sum(-1, keepdim=True))
     grad_z = (sinhc * G_H[:, 1:]).addcmul_(curvature * pull, x)
     # Hyperplanes: ∂/∂b through x; ∂/∂ℓ by Euler's rule, f being homogeneous in (w, b)

@@ -39,6 +39,8 @@ class TrainConfig:
             raise ValueError(f"validation is a part of the rows, 0 <= validation < 1, got {self.validation}.")
         if not self.distance_weight >= 0:
             raise ValueError(f"distance_weight must be at least 0, got {self.distance_weight}.")
+        if self.compile and self.distance_weight > 0:
+            raise ValueError("compile does not go with a distance term. Set distance_weight=0 or compile=False.")
         if not self.learning_rate > 0:
             raise ValueError(f"learning_rate must be above 0, got {self.learning_rate}.")
 

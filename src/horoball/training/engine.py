@@ -32,7 +32,7 @@ def engine() -> Iterator[Any]:
     if ranks == 1:
         yield Fabric(accelerator="auto", devices=local)
         return
-    strategy = DDPStrategy(gradient_as_bucket_view=True)  # spares a copy of all gradients at every step
+    strategy = DDPStrategy(gradient_as_bucket_view=True, broadcast_buffers=False)  # spares copies at every step
     fabric = Fabric(accelerator="auto", devices=local, num_nodes=max(1, ranks // local), strategy=strategy)
     fabric.launch()
     try:

@@ -233,8 +233,9 @@ def _restore(folder: Path, objective: Objective, optimizer: torch.optim.Optimize
         label = header["about"].get("label")
         raise ValueError(f"The run in {folder} has the label {label!r}, not {about['label']!r}. Resume with it.")
     names = objective.state_dict().keys()
-    if not names <= tensors.keys():
-        raise ValueError(f"The run in {folder} has no distance term. Resume with the options of the first fit.")
+    if ("distances.log_scale" in tensors) != ("distances.log_scale" in names):
+        has = "a" if "distances.log_scale" in tensors else "no"
+        raise ValueError(f"The run in {folder} has {has} distance term. Resume with the options of the first fit.")
     objective.load_state_dict({name: tensors[name] for name in names})
     load_optimizer(optimizer, tensors)
     clear_parts(folder)

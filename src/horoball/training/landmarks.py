@@ -16,7 +16,12 @@ _SOME = 512  # landmarks of more rows: 2 kB a row
 
 
 def with_landmarks(
-    table: Table, *, neighbours: int = 20, log: bool = False, seed: int = 0
+    table: Table,
+    *,
+    candidates: np.ndarray | None = None,
+    neighbours: int = 20,
+    log: bool = False,
+    seed: int = 0,
 ) -> tuple[ArrayTable, DistanceTerm]:
     """The table with each row's distances to the landmarks beside it, and the term that uses them.
 
@@ -25,6 +30,7 @@ def with_landmarks(
 
     Args:
         table: Rows as the model sees them; they must fit in memory.
+        candidates: Rows that may be landmarks: those a model is trained on. All rows if not given.
         neighbours: Neighbours of the graph.
         log: Whether distances are of log(1 + x), as they should be of counts.
         seed: Seed of the sample.
@@ -35,9 +41,10 @@ def with_landmarks(
         (torch.Size([50, 50]), torch.Size([50, 3]))
     """
     x = torch.cat(list(table.blocks()))
-    n = len(x)
-    index = np.arange(n) if n <= _ALL else np.sort(np.random.default_rng(seed).choice(n, _SOME, replace=False))
+    index = np.arange(len(x)) if candidates is None else np.sort(candidates)
+    if len(index) > _ALL:
+        index = np.sort(np.random.default_rng(seed).choice(index, _SOME, replace=False))
     lengths = geodesics((x.log1p() if log else x).numpy(), neighbours, sources=index).T
-    median = float(np.median(lengths[lengths > 0])) if (lengths > 0).any() else 1.0
-    side = torch.from_numpy(np.ascontiguousarray(lengths)) / median
+    apart = lengths[lengths > 1e-6 * lengths.max()]  # equal rows are joined by a hair
+    side = torch.from_numpy(np.ascontiguousarray(lengths)) / (float(np.median(apart)) if len(apart) else 1.0)
     return ArrayTable(x, table.columns, table.labels, side), DistanceTerm(x[torch.from_numpy(index)])

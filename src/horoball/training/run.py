@@ -10,6 +10,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Self
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -135,6 +136,13 @@ def guess_likelihood(summary: Summary) -> tuple[str, str]:
     return "normal", "the values are real numbers"
 
 
+def _trained_on(table: Table, config: TrainConfig) -> np.ndarray | None:
+    """Rows that are not held out; landmarks are drawn from these, or the validation would see what is trained on."""
+    if not isinstance(table, ArrayTable):
+        return None
+    return np.setdiff1d(np.arange(table.rows), table.held_out(config.validation, config.seed))
+
+
 def map_weight(table: Table, d: int) -> float:
     """A distance weight that suits a map: of the likelihood's own size, 5 a feature, for d = 2, 3 in memory.
 
@@ -219,7 +227,7 @@ def train(
         _log.info(
             "Distance weight: %g; geodesics of the 20-neighbour graph are computed first.", config.distance_weight
         )
-        seen, distances = with_landmarks(seen, log=model_config.log_input, seed=config.seed)
+        seen, distances = with_landmarks(seen, candidates=_trained_on(table, config), log=model_config.log_input)
     rows, held = seen.split(config.validation, config.seed)
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)
