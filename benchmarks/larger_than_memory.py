@@ -84,7 +84,8 @@ def train(data: str, folder: str, batch: str) -> Numbers:
 
     torch.set_num_threads(1)
     if os.environ.get("WORLD_SIZE", "1") == "1":
-        engine()  # imports the rest
+        with engine():  # imports the rest
+            pass
     imported, begin, clock = _peak(), time.perf_counter(), Clock()
     config = TrainConfig(max_epochs=1, batch_size=int(batch))
     run(read(data), {"hidden": (HIDDEN,)}, config, Path(folder), progress=clock)

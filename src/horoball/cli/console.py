@@ -30,14 +30,14 @@ console = Console(stderr=True)
 
 
 def for_people(command: Callable[..., None]) -> Callable[..., None]:
-    """What a person can act on becomes one line and exit code 1; Ctrl-C leaves a checkpoint and exit code 130."""
+    """What a person can act on becomes one line and exit code 1; Ctrl-C says what is left, with exit code 130."""
 
     @wraps(command)
     def run(*arguments: Any, **options: Any) -> None:
         try:
             command(*arguments, **options)
         except KeyboardInterrupt as error:
-            console.print(f"{error} Go on with the same command and --resume.", style="yellow", markup=False)
+            console.print(str(error) or "Stopped.", style="yellow", markup=False)
             raise typer.Exit(130) from None
         except (ValueError, OSError, FloatingPointError, TypeError) as error:
             console.print(f"Error: {error}", style="red", markup=False, soft_wrap=True)

@@ -81,6 +81,7 @@ def fit(
     """
     from horoball.data import read
     from horoball.training import TrainConfig
+    from horoball.training.fit import Interrupted
     from horoball.training.progress import Bar, Progress, Silent
     from horoball.training.run import map_weight, train
     from horoball.training.tensorboard import Scalars
@@ -111,7 +112,10 @@ def fit(
     progress: Progress = Silent() if quiet else Bar(console)
     if tensorboard and int(os.environ.get("RANK", "0")) == 0:
         progress = Scalars(output, progress)
-    run = train(table, model, config, output, label=label, resume=resume, progress=progress)
+    try:
+        run = train(table, model, config, output, label=label, resume=resume, progress=progress)
+    except Interrupted as stopped:
+        raise KeyboardInterrupt(f"{stopped} Go on with the same command and --resume.") from None
     show(run, output)
 
 

@@ -76,8 +76,7 @@ def report(
 
             made = make_report(table, config, name=Path(data).stem, model=model, c=c, seeds=seeds, told=told)
     except KeyboardInterrupt:
-        console.print("Stopped. No report was written.", style="yellow")
-        raise typer.Exit(130) from None
+        raise KeyboardInterrupt("Stopped. No report was written.") from None
     numbers = write_report(made, output)
     for sentence in made.words:
         console.print(sentence, markup=False)

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import torch
 
-from horoball.data.standardize import summarize
 from horoball.data.table import ArrayTable
 from horoball.hierarchy.delta import Delta
 from horoball.hierarchy.references import references
@@ -18,7 +17,6 @@ from horoball.hierarchy.twins import Twins, compare_twins, difference
 from horoball.hierarchy.verdict import Verdict, verdict
 from horoball.palette import named
 from horoball.training.config import TrainConfig
-from horoball.training.run import guess_likelihood, scaler_of
 
 __all__ = ["CALLED", "FIGURES", "Report", "make_report"]
 
@@ -123,17 +121,7 @@ def make_report(
     table = ArrayTable(torch.cat(list(table.blocks())), table.columns, labels)
     twins = compare_twins(table, model or {}, config, c=c, seeds=seeds, told=told)
     known = references(min(table.rows, 1500), table.features)
-    return Report(name, table.rows, table.features, c, verdict(_as_seen(table)), known, twins, table.labels)
-
-
-def _as_seen(table: ArrayTable) -> torch.Tensor:
-    """Rows as the models see them: in raw units one wide column would be all there is."""
-    summary = summarize(table)
-    likelihood, _ = guess_likelihood(summary)
-    x = torch.cat(list(table.blocks()))
-    if likelihood == "normal":
-        return scaler_of(summary)(x)
-    return x if likelihood == "bernoulli" else x.log1p()
+    return Report(name, table.rows, table.features, c, verdict(twins.seen), known, twins, table.labels)
 
 
 def _epochs(side: list[Any]) -> list[int]:
@@ -164,9 +152,8 @@ def _did_it_help(comparison: list[dict[str, Any]], seeds: int) -> list[str]:
         "euclidean": f"No, geometry did not help: the Euclidean model explains unseen rows better, {interval}.",
         "neither": f"No difference could be shown in how well the two models explain unseen rows: {interval}.",
     }
-    sides = {"hyperbolic": [], "euclidean": [], "neither": []}  # type: dict[str, list[str]]
-    for line in others:
-        sides[line["better"]].append(line["called"])
-    del sides["neither"]
-    maps = [f"The {CALLED[side]} map is better in: {'; '.join(names)}." for side, names in sides.items() if names]
+    maps = []
+    for side in ("hyperbolic", "euclidean"):
+        names = [line["called"] for line in others if line["better"] == side]
+        maps += [f"The {CALLED[side]} map is better in: {'; '.join(names)}."] if names else []
     return [said[likelihood["better"]], *(maps or ["Neither map is better than the other beyond chance."])]

@@ -163,7 +163,6 @@ def _maps(report: Report) -> str:
 
 
 def _map(twin: Twin, title: str, labels: np.ndarray | None, colours: dict[str, str]) -> str:
-    assert twin.embedding is not None  # noqa: S101  twins keep their embedding
     ball = PoincareBall(twin.c)
     shown = project(twin.embedding, ball)
     x = ball.to_ball(torch.from_numpy(shown.points)).numpy()

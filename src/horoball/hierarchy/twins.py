@@ -27,16 +27,16 @@ class Twin:
     """One trained model, judged.
 
     Example:
-        >>> Twin(1.0, 0, -3.0, None, 10).c
-        1.0
+        >>> sorted(Twin.__dataclass_fields__)
+        ['c', 'embedding', 'epochs', 'log_likelihood', 'metrics', 'seed']
     """
 
     c: float
     seed: int
     log_likelihood: float  # mean over the held-out rows, in the units the model sees
-    metrics: Metrics | None
+    metrics: Metrics
     epochs: int
-    embedding: Tensor | None = field(default=None, repr=False)  # of all rows, in the tangent chart
+    embedding: Tensor = field(repr=False)  # of all rows, in the tangent chart
 
 
 @dataclass(frozen=True)
@@ -66,12 +66,13 @@ class Twins:
     """Pairs of models, hyperbolic and Euclidean, one pair per seed.
 
     Example:
-        >>> Twins([], []).hyperbolic
+        >>> Twins([], [], torch.zeros(0, 2)).hyperbolic
         []
     """
 
     hyperbolic: list[Twin]
     euclidean: list[Twin]
+    seen: Tensor = field(repr=False)  # all rows, as the first model sees them
 
     def values(self, name: str) -> tuple[list[float], list[float]] | None:
         """A figure of all hyperbolic and all Euclidean models; None where it was not measured."""
@@ -133,16 +134,18 @@ def compare_twins(
     if not c > 0:
         raise ValueError(f"The hyperbolic model needs c > 0, got {c}.")
     found: dict[float, list[Twin]] = {c: [], 0.0: []}
+    seen: list[Tensor] = []
     for seed in range(seeds):
         part, held = table.split(_HELD_OUT, seed + 1000)
         if held is None:
             raise ValueError(f"A comparison holds out a fifth of the rows; {table.rows} rows are too few.")
         for curvature, twins in found.items():
             run = train(part, model | {"c": curvature}, config.replace(seed=seed))
+            seen = seen or [run.seen(table)]
             twins.append(_judged(run, table, held, curvature, seed, samples))
             if told is not None:
                 told(sum(map(len, found.values())), 2 * seeds)
-    return Twins(found[c], found[0.0])
+    return Twins(found[c], found[0.0], *seen)
 
 
 def _judged(run: Run, table: ArrayTable, held: ArrayTable, c: float, seed: int, samples: int) -> Twin:
@@ -151,6 +154,5 @@ def _judged(run: Run, table: ArrayTable, held: ArrayTable, c: float, seed: int, 
         held_out = torch.cat(list(run.scaled(held).blocks()))
         likelihood = float(log_likelihood(run.model, held_out, samples).mean())
         z = torch.cat([run.model.embed(block).double() for block in run.scaled(table).blocks()])
-        x = torch.cat(list(run.scaled(table).blocks()))
-    judged = metrics(x, z, run.model.ball, labels=table.labels)
+    judged = metrics(run.seen(table), z, run.model.ball, labels=table.labels)
     return Twin(c, seed, likelihood, judged, len(run.history), z)

@@ -136,7 +136,7 @@ def fit(
                 fabric.backward(losses[0] * (ranks / batch.total))
                 *sums, stopping = over_ranks()
                 if not math.isfinite(sums[0]):
-                    raise FloatingPointError(_where(model, batch, state, sums, mine))
+                    raise FloatingPointError(_where(objective, batch, state, sums, mine))
                 engine_optimizer.step()
                 state.sums = [total + value for total, value in zip(state.sums, sums, strict=True)]
                 state.rows += batch.total
@@ -242,15 +242,16 @@ def _restore(folder: Path, objective: Objective, optimizer: torch.optim.Optimize
     return State(**header["state"])
 
 
-def _where(model: VAE, batch: Batch, state: State, sums: list[float], mine: list[float]) -> str:
+def _where(objective: Objective, batch: Batch, state: State, sums: list[float], mine: list[float]) -> str:
     """Which term of which rows is not finite."""
-    names = {"the reconstruction term": sums[1], "the divergence": sums[2], "the loss": sums[0]}
-    term = next(name for name, value in names.items() if not math.isfinite(value))
+    called = {"reconstruction": "the reconstruction term", "kl": "the divergence", "distance": "the distance term"}
+    broken = (called[name] for name, sum_ in zip(objective.terms[1:], sums[1:], strict=True) if not math.isfinite(sum_))
+    term = next(broken, "the loss")
     rows = "rows of another rank"
     if not all(map(math.isfinite, mine)) and len(batch.x):
         rows = f"rows of values from {float(batch.x.min()):g} to {float(batch.x.max()):g}"
-    broken = [name for name, p in model.named_parameters() if not bool(torch.isfinite(p).all())]
-    cause = f" The weights {broken[0]!r} are not finite." if broken else ""
+    weights = [name for name, p in objective.model.named_parameters() if not bool(torch.isfinite(p).all())]
+    cause = f" The weights {weights[0]!r} are not finite." if weights else ""
     return (
         f"Training stopped: {term} is not finite in epoch {state.epoch + 1}, step {state.step + 1}, on {rows}.{cause} "
         "Lower the learning rate or standardise the data; the last checkpoint is from before this step."

@@ -17,7 +17,7 @@ class Progress(Protocol):
         """Training starts, with some epochs already done."""
 
     def step(self, step: int, steps: int, sums: list[float], rows: int, batch: int) -> None:
-        """A step is done; sums are of loss, reconstruction and divergence over the rows of this epoch."""
+        """A step is done; sums are of the objective's terms, the loss first, over the rows of this epoch."""
 
     def epoch(self, line: dict[str, float]) -> None:
         """An epoch is done."""

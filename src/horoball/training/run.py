@@ -25,7 +25,7 @@ from horoball.training.fit import LAST, State, fit, load_weights
 from horoball.training.landmarks import with_landmarks
 from horoball.training.progress import Progress
 
-__all__ = ["Run", "guess_likelihood", "map_weight", "scaler_of", "train"]
+__all__ = ["Run", "guess_likelihood", "map_weight", "train"]
 
 FINAL = "model.safetensors"
 _FEW = 50  # rows below which a graph of 20 neighbours says nothing
@@ -65,6 +65,11 @@ class Run:
             raise ValueError(f"The model was not fitted to a column {other!r}. Keep the columns in the fit's order.")
         return table if self.scaler is None else Standardized(table, self.scaler)
 
+    def seen(self, table: Table) -> Tensor:
+        """All rows of a table as the encoder's network sees them: scaled, or counts as log(1 + x)."""
+        x = torch.cat(list(self.scaled(table).blocks()))
+        return x.log1p() if self.about["model"]["log_input"] else x
+
     @torch.no_grad()
     def embed(self, table: Table) -> Iterator[Tensor]:
         """Posterior means in ball coordinates, float64, block by block."""
@@ -98,14 +103,8 @@ class Run:
         return cls(model.eval(), about["columns"], scaler, about.get("label"), history, about)
 
 
-def scaler_of(summary: Summary) -> Standardizer:
-    """How real numbers are scaled: columns of one unit together, others each by itself.
-
-    Example:
-        >>> from horoball.data import ArrayTable
-        >>> scaler_of(summarize(ArrayTable(torch.tensor([[0.0, 0.0], [2.0, 4.0]])))).std
-        tensor([1.5811, 1.5811])
-    """
+def _scaler(summary: Summary) -> Standardizer:
+    """How real numbers are scaled: columns of one unit together, others each by itself."""
     spread = common_spread(summary.std)
     how = "one factor for all columns, whose spreads are alike" if spread is not None else "each column by itself"
     _log.info("Scaling: %s.", how)
@@ -207,7 +206,7 @@ def train(
     model_config = ModelConfig(features=table.features, **fields)
     torch.manual_seed(config.seed)
     vae = VAE.from_config(model_config)
-    scaler = scaler_of(summary) if fields["likelihood"] == "normal" else None
+    scaler = _scaler(summary) if fields["likelihood"] == "normal" else None
     if scaler is not None and isinstance(vae.likelihood, Normal):
         vae.likelihood.start_from(summary.std / scaler.std)
     run = Run(vae, table.columns, scaler, label)
