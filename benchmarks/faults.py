@@ -2,7 +2,7 @@
 
 resume   a run is killed 20 times at random moments and resumed each time; rows in memory and streamed from Parquet
 restart  one of two ranks is killed and torchrun starts both again; five trials
-ranks    rows per second of one rank and of two, in turns
+ranks    rows per second of one rank and of two, in turns; and matrix products of one process and of two by themselves
 """
 
 from __future__ import annotations
@@ -203,6 +203,26 @@ def speed() -> None:
     fit(model, ArrayTable(x), TrainConfig(max_epochs=1, batch_size=1024 * ranks), progress=Clock())
 
 
+def products(seconds: float = 5.0) -> None:
+    """How many products of the size of the model's a process makes."""
+    torch.set_num_threads(1)
+    a, w, made, end = torch.randn(1024, 784), torch.randn(784, 600), 0, time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        a @ w
+        made += 1
+    print(f"products/s {made / seconds:.0f}", flush=True)
+
+
+def _bound() -> float:
+    """Products of two processes at once over those of one: what the machine leaves to two ranks at best."""
+    command = [sys.executable, "-m", "benchmarks.faults", "products"]
+    rates = []
+    for many in (1, 2):
+        started = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(many)]  # noqa: S603
+        rates.append(sum(float(process.communicate()[0].split()[1]) for process in started))
+    return rates[1] / rates[0]
+
+
 def ranks() -> bool:
     """Rows per second of one rank and of two."""
     rates: dict[int, list[float]] = {1: [], 2: []}
@@ -219,20 +239,22 @@ def ranks() -> bool:
     turns = [f"turn {turn + 1}" for turn in range(TURNS)]
     rows = [[*line, median] for line, median in zip(lines, medians, strict=True)]
     print(markdown(("ranks", *turns, "median"), rows))
+    bounds = [_bound() for _ in range(3)]
+    print(f"\nMatrix products of two processes by themselves, over one: {statistics.median(bounds):.2f}.")
     return statistics.median(quotients) >= 1.7
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("resume", "restart", "ranks", "train", "speed"))
+    parser.add_argument("what", choices=("resume", "restart", "ranks", "train", "speed", "products"))
     parser.add_argument("folder", nargs="?", type=Path)
     options = parser.parse_args(arguments)
     if options.what == "train":  # what torchrun starts
         train(options.folder)
         return 0
-    if options.what == "speed":
-        speed()
+    if options.what in ("speed", "products"):
+        {"speed": speed, "products": products}[options.what]()
         return 0
     return 0 if {"resume": resume, "restart": restart, "ranks": ranks}[options.what]() else 1
 

@@ -1,8 +1,9 @@
-"""Maps of single-cell tables in two dimensions, beside others: `python -m benchmarks.maps [cells|large]`.
+"""Maps of single-cell tables in two dimensions, beside others: `python -m benchmarks.maps [cells|levers|large]`.
 
 cells  5-NN accuracy, Q_local and Q_global of PCA, UMAP (where umap-learn is installed), published Poincaré maps and the
        estimator with the settings it chooses by itself, hyperbolic and Euclidean, with and without the distance term;
        and what the term costs in held-out log-likelihood
+levers what one setting at a time does to the map of Moignard2015
 large  time and memory of a fit with the distance term on 100,000 rows
 
 The tables are looked for in the folder `cells` of HOROBALL_DATA; labels are used to judge, not to fit.
@@ -18,6 +19,7 @@ import time
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -98,6 +100,34 @@ def cells(seeds: int) -> None:
     print(markdown(["held-out log-likelihood, nats a row", "with the term", "without"], prices))
 
 
+LEVERS: dict[str, dict[str, Any]] = {
+    "as it is": {},
+    "distance_weight=50": {"distance_weight": 50.0},
+    "distance_weight=800": {"distance_weight": 800.0},
+    "beta=0.2": {"beta": 0.2},
+    "hidden=(600,)": {"hidden": (600,)},
+    "hidden=(256, 256)": {"hidden": (256, 256)},
+    'decoder="mlp"': {"decoder": "mlp"},
+    'posterior="wrapped"': {"posterior": "wrapped"},
+    "prior_scale=2": {"prior_scale": 2.0},
+    "c=5": {"c": 5.0},
+    'c="learn"': {"c": "learn"},
+    "batch_size=64": {"batch_size": 64},
+    "max_epochs=600, patience=100": {"max_epochs": 600, "patience": 100},
+}
+
+
+def levers(name: str = "Moignard2015") -> None:
+    """One setting changed at a time, one seed."""
+    x, kind = _read(name)
+    lines = []
+    for called, options in LEVERS.items():
+        model = hb.PoincareVAE(random_state=0, **options).fit(x)
+        lines.append([called, _shown([_judged(name, x, model.transform(x), model.c_, kind)]), f"{model.c_:.2f}"])
+        print(lines[-1], file=sys.stderr, flush=True)
+    print(markdown([f"{name}, setting", "5-NN / Q_local / Q_global", "c"], lines))
+
+
 def large(epochs: int) -> None:
     """A fit with the distance term on a hundred thousand rows."""
     tree = branching_diffusion(depth=12, copies=13, features=50)
@@ -114,13 +144,15 @@ def large(epochs: int) -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print a table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["cells", "large"], nargs="?", default="cells")
+    parser.add_argument("what", choices=["cells", "levers", "large"], nargs="?", default="cells")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--epochs", type=int, default=5)
     options = parser.parse_args(arguments)
     torch.set_num_threads(1)
     if options.what == "cells":
         cells(options.seeds)
+    elif options.what == "levers":
+        levers()
     else:
         large(options.epochs)
     return 0

@@ -1,7 +1,8 @@
-"""Training and evaluation on MNIST: `python -m benchmarks.training step|iwae|finite`.
+"""Training and evaluation on MNIST: `python -m benchmarks.training step|iwae|count|finite`.
 
 step    time of a training step through `fit` over that of a bare torch loop of the Euclidean model, in turns
 iwae    time of the log-likelihood with 5000 samples over that of the Euclidean model, and peak memory
+count   operations that a step starts, nested ones included, which is what a small batch spends its time on
 finite  500 steps at every (d, c) of the paper's second table and beyond, both normals: finite, divergence above 0
 """
 
@@ -21,7 +22,7 @@ from torch.nn import functional
 
 from horoball.data import ArrayTable, mnist
 from horoball.models import VAE, ModelConfig
-from horoball.objectives import log_likelihood
+from horoball.objectives import elbo, log_likelihood
 from horoball.training import TrainConfig, fit
 from horoball.training.progress import Silent
 
@@ -131,6 +132,20 @@ def _evaluate(model: VAE, x: Tensor) -> float:
     return time.perf_counter() - start
 
 
+def count(x: Tensor) -> None:
+    """Operations of a forward and a backward pass at d = 10."""
+    from torch.profiler import ProfilerActivity, profile
+
+    models: dict[str, nn.Module] = {"bare": Bare(10)}
+    models |= {name: _model(10, c, posterior) for name, (c, posterior) in MODELS.items()}
+    print("| model | operations |\n|---|--:|")
+    for name, model in models.items():
+        with profile(activities=[ProfilerActivity.CPU]) as seen:
+            bound = elbo(model, x[:BATCH], kl="sample").value.mean() if isinstance(model, VAE) else model(x[:BATCH])
+            bound.backward()
+        print(f"| {name} | {sum(event.name.startswith('aten::') for event in seen.events() or [])} |")
+
+
 def _memory(name: str) -> float:
     """A line of the kernel's account of this process, in MiB."""
     lines = Path("/proc/self/status").read_text().splitlines()
@@ -176,7 +191,7 @@ def finite(x: Tensor, steps: int) -> int:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print a table; 1 if a setting failed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=["step", "iwae", "finite"])
+    parser.add_argument("what", choices=["step", "iwae", "count", "finite"])
     parser.add_argument("--turns", type=int, default=7)
     parser.add_argument("--steps", type=int, default=500)
     options = parser.parse_args(arguments)
@@ -184,6 +199,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     x = mnist(train=True).x[torch.randperm(60000, generator=torch.Generator().manual_seed(0))]
     if options.what == "finite":
         return int(finite(x, options.steps) > 0)
+    if options.what == "count":
+        count(x)
+        return 0
     (step if options.what == "step" else iwae)(x, options.turns)
     return 0
 

@@ -18,12 +18,14 @@ from horoball.data import branching_diffusion
 from horoball.hierarchy import Space, verdict
 
 
-def _made() -> Iterator[tuple[str, np.ndarray]]:
+def _made() -> Iterator[tuple[str, np.ndarray | Space]]:
     rng = np.random.default_rng(0)
     for seed in range(3):
         yield f"branching diffusion, seed {seed}", branching_diffusion(seed=seed).x.numpy()
     tree = branching_diffusion().x.numpy()
     yield "branching diffusion and 200 columns of noise", np.hstack((tree, rng.normal(size=(len(tree), 200))))
+    yield "branching diffusion, one observation a node", branching_diffusion(copies=1).x.numpy()
+    yield "branching diffusion, straight distances", Space.of_points(tree)
     yield "normal cloud, 1000 × 10", rng.normal(size=(1000, 10))
     yield "normal cloud, 1000 × 2", rng.normal(size=(1000, 2))
     u, v = rng.uniform(0, 2 * np.pi, (2, 1000))
