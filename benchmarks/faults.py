@@ -31,7 +31,7 @@ from horoball.models import VAE, ModelConfig
 from horoball.training import TrainConfig, fit
 from horoball.training.checkpoint import load_checkpoint
 from horoball.training.engine import engine
-from horoball.training.fit import LAST
+from horoball.training.loop import LAST
 from horoball.training.progress import Progress, Silent
 
 KILLS, TRIALS, TURNS = 20, 5, 5

@@ -21,7 +21,6 @@ import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 FEATURES, BATCH, HIDDEN = 50, 1024, 128
 FILES, GROUP = 10, 50_000  # rows of a row group
@@ -32,7 +31,7 @@ Numbers = dict[str, float]
 class Clock:
     """Progress that takes times: of the start and of the last step."""
 
-    def start(self, epochs: int, table: Any, done: int) -> None:
+    def start(self, epochs: int, done: int) -> None:
         """The loop begins."""
         self.began, self.cpu = time.perf_counter(), time.process_time()
 
