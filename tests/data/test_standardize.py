@@ -93,7 +93,7 @@ def test_a_table_seen_through_a_standardizer_is_the_scaled_table() -> None:
     assert scaled.steps(order) == expected.steps(order)
     for a, b in zip(scaled.batches(order), expected.batches(order), strict=True):
         assert torch.equal(a.x, b.x)
-        assert (a.total, a.dealt) == (b.total, b.dealt)
+        assert (a.total, a.noise) == (b.total, b.noise)
     for a, b in zip(scaled.split(0.2), expected.split(0.2), strict=True):
         assert torch.equal(next(a.blocks()), next(b.blocks()))
     assert scaled.split(0.0)[1] is None

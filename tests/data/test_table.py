@@ -72,7 +72,7 @@ def epochs(table: Table, order: Order) -> list[list[Batch]]:
 
 def same(first: list[Batch], second: list[Batch]) -> bool:
     return len(first) == len(second) and all(
-        torch.equal(a.x, b.x) and a.total == b.total and a.dealt == b.dealt for a, b in zip(first, second, strict=True)
+        torch.equal(a.x, b.x) and a.total == b.total and a.noise == b.noise for a, b in zip(first, second, strict=True)
     )
 
 
@@ -176,7 +176,7 @@ def test_ranks_of_an_array_deal_out_the_batch_of_one_process(ranks: int, batch_s
         together = torch.empty_like(one.x)
         for rank, batch in enumerate(step):
             together[rank::ranks] = batch.x
-            assert batch.dealt
+            assert batch.noise == "dealt"
         assert torch.equal(together, one.x)
 
 

@@ -1,9 +1,32 @@
-"""Rows of numbers: where they come from and how they are handed out."""
+"""Rows of numbers and graphs: where they come from and how they are handed out."""
 
 from horoball.data.branching import branching_diffusion
 from horoball.data.geodesics import geodesics, neighbour_graph
+from horoball.data.graphs import Graph
 from horoball.data.images import mnist
+from horoball.data.link_split import LeakWarning, LinkSplit, Pairs, split_links
+from horoball.data.paper_graphs import paper_graph
+from horoball.data.random_graphs import preferential_attachment, random_tree
 from horoball.data.read import read
+from horoball.data.read_graph import read_graph
 from horoball.data.table import ArrayTable, Order, Table
 
-__all__ = ["ArrayTable", "Order", "Table", "branching_diffusion", "geodesics", "mnist", "neighbour_graph", "read"]
+__all__ = [
+    "ArrayTable",
+    "Graph",
+    "LeakWarning",
+    "LinkSplit",
+    "Order",
+    "Pairs",
+    "Table",
+    "branching_diffusion",
+    "geodesics",
+    "mnist",
+    "neighbour_graph",
+    "paper_graph",
+    "preferential_attachment",
+    "random_tree",
+    "read",
+    "read_graph",
+    "split_links",
+]

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import torch
 from torch import Tensor
 
-__all__ = ["ArrayTable", "Batch", "Order", "Table"]
+__all__ = ["ArrayTable", "Batch", "Order", "Step", "Table"]
 
 
 class Order(NamedTuple):
@@ -33,6 +33,29 @@ class Order(NamedTuple):
     start: int = 0  # first step
 
 
+class Step(Protocol):
+    """What a rank sees of one step: what a loss is called with, and how much of the whole step that is."""
+
+    @property
+    def inputs(self) -> tuple[Any, ...]:
+        """What the loss is called with."""
+
+    @property
+    def rows(self) -> int:
+        """Observations of this rank."""
+
+    @property
+    def total(self) -> int:
+        """Observations over all ranks."""
+
+    @property
+    def noise(self) -> str:
+        """Noise of the ranks: their "own", "dealt" out of that of one batch, or the "same"."""
+
+    def describe(self) -> str:
+        """The observations, for an error message."""
+
+
 class Batch(NamedTuple):
     """Rows of one step of one rank.
 
@@ -43,8 +66,22 @@ class Batch(NamedTuple):
 
     x: Tensor  # float32, (rows, features)
     total: int  # rows of this step over all ranks
-    dealt: bool = False  # whether the ranks' rows are every ranks-th of one batch
+    noise: str = "own"  # "dealt" if the ranks' rows are every ranks-th of one batch
     side: Tensor | None = None  # numbers that go with the rows and that a model does not see
+
+    @property
+    def inputs(self) -> tuple[Tensor, Tensor | None]:
+        """What the loss is called with."""
+        return self.x, self.side
+
+    @property
+    def rows(self) -> int:
+        """Rows of this rank."""
+        return len(self.x)
+
+    def describe(self) -> str:
+        """The rows' range."""
+        return f"rows of values from {float(self.x.min()):g} to {float(self.x.max()):g}"
 
 
 class Table(ABC):
@@ -176,7 +213,7 @@ class ArrayTable(Table):
             whole = index[step * order.batch_size : (step + 1) * order.batch_size]
             mine = whole[order.rank :: order.ranks]
             side = None if self.side is None else self.side[torch.from_numpy(mine)]
-            yield Batch(self.take(mine), len(whole), dealt=True, side=side)
+            yield Batch(self.take(mine), len(whole), "dealt", side)
 
     def blocks(self, rows: int = 65536) -> Iterator[Tensor]:
         """All rows in their own order."""

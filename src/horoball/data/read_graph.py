@@ -1,0 +1,166 @@
+"""Any source of edges as a graph: files, arrays, matrices, data frames, networkx, PyTorch Geometric."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from dataclasses import replace
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from horoball.data.edge_files import Ends, ends_of, read_edge_file
+from horoball.data.graphs import Graph
+from horoball.data.node_features import node_features
+from horoball.data.node_names import Numbered, number_hashables, number_ids
+
+__all__ = ["read_graph"]
+
+_LOG = logging.getLogger("horoball")
+
+
+def read_graph(source: Any, features: Any = None) -> Graph:
+    """A graph from a source; directions, weights, self-loops and repeated edges are left out, and the log says so.
+
+    - a path or URL, also with `.gz`: `.csv`, `.tsv` and `.parquet` (columns source and target, or the first two), a
+      saved scipy sparse adjacency (`.npz`), Matrix Market, an array of pairs (`.npy`), and anything else as lines of
+      two ids; lines that begin with # or % are comments;
+    - a networkx graph, a `Data` of PyTorch Geometric with its features, a scipy sparse adjacency;
+    - pairs of node ids: an integer array or tensor of shape (m, 2), also (2, m) unless m is 2, a list of pairs of
+      anything hashable, a pandas or polars data frame.
+
+    Nodes that are exactly the numbers 0 … n − 1, or whose number the source states, have no names. All others are
+    numbered in the order of their ids, which become names: text, negative, sparse and huge numbers. Nodes without
+    edges are kept where the source knows them: networkx, `Data`, a matrix.
+
+    Args:
+        source: Where the edges come from.
+        features: Numbers known of the nodes, shape (nodes, k): an array, a tensor or a scipy sparse matrix with rows
+            in the order of the nodes, or a pandas frame whose index are the nodes.
+
+    Example:
+        >>> graph = read_graph([("lion", "cat"), ("cat", "mammal"), ("dog", "mammal")])
+        >>> graph.names.tolist(), graph.edges.tolist()
+        (['cat', 'dog', 'lion', 'mammal'], [[0, 2], [0, 3], [1, 3]])
+    """
+    where = str(source) if isinstance(source, str | Path) else f"The {type(source).__name__}"
+    if isinstance(source, str | Path):
+        source = read_edge_file(str(source))
+    graph = source if isinstance(source, Graph) else _graph(source, where)
+    if not len(graph.edges):
+        of = f"{graph.nodes} node{'' if graph.nodes == 1 else 's'}"
+        raise ValueError(f"{where} has no edges between different nodes ({of}). Expected at least one.")
+    if features is None:
+        return graph
+    return replace(graph, features=node_features(features, graph.nodes, graph.names))
+
+
+def _graph(source: Any, where: str) -> Graph:
+    if isinstance(source, Ends):
+        return _named(number_ids(source.first, source.second, where))
+    if hasattr(source, "tocsr"):
+        return _of_matrix(source, where)
+    if getattr(source, "edge_index", None) is not None:
+        return _of_data(source, where)
+    if hasattr(source, "is_directed") and hasattr(source, "nodes"):
+        return _of_networkx(source)
+    if hasattr(source, "columns") and hasattr(source, "to_numpy"):
+        a, b = (source[list(source.columns)[i]].to_numpy() for i in ends_of([str(c) for c in source.columns], where))
+        return _named(_number_columns(a, b, where))
+    if isinstance(source, Tensor):
+        source = source.detach().cpu().numpy()
+    if isinstance(source, np.ndarray):
+        return _of_array(source, where)
+    if isinstance(source, list | tuple | set | frozenset):
+        return _of_pairs(list(source), where)
+    raise TypeError(
+        f"Cannot read a graph from {type(source).__name__}. Expected a path, pairs of nodes, a data frame, a scipy "
+        "sparse matrix, a networkx graph or a Data of PyTorch Geometric with an edge_index."
+    )
+
+
+def _named(numbered: Numbered) -> Graph:
+    return Graph.of(numbered.edges, numbered.nodes, numbered.names)
+
+
+def _of_matrix(matrix: Any, where: str) -> Graph:
+    """Both triangles of an adjacency matrix together."""
+    import scipy.sparse
+
+    if matrix.shape[0] != matrix.shape[1]:
+        raise ValueError(
+            f"{where} has shape {matrix.shape}. Expected a square matrix, a row and a column for each node."
+        )
+    joined = scipy.sparse.csr_array(matrix != 0)
+    upper, lower = scipy.sparse.triu(joined, 1), scipy.sparse.triu(joined.T, 1)
+    if upper.nnz and lower.nnz and (upper != lower).nnz:
+        _LOG.info("%s is not symmetric: each of its entries became an edge without a direction.", where)
+    loops = np.flatnonzero(joined.diagonal())
+    i, j = (upper + lower).nonzero()
+    return Graph.of(np.stack([np.append(i, loops), np.append(j, loops)], 1).astype(np.int64), matrix.shape[0])
+
+
+def _of_data(data: Any, where: str) -> Graph:
+    """A PyTorch Geometric graph, which has each undirected edge in both directions."""
+    import scipy.sparse
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a Data that does not state its number of nodes warns that it was inferred
+        n = int(data.num_nodes)
+    i, j = data.edge_index.detach().cpu().numpy()
+    if len(i) and (i.min() < 0 or j.min() < 0 or max(i.max(), j.max()) >= n):
+        raise ValueError(
+            f"{where} has {n} nodes, but its edge_index goes from {data.edge_index.min()} to "
+            f"{data.edge_index.max()}. Set num_nodes."
+        )
+    graph = _of_matrix(scipy.sparse.coo_array((np.ones(len(i), bool), (i, j)), shape=(n, n)), where)
+    x = getattr(data, "x", None)
+    return graph if x is None else replace(graph, features=node_features(x, n, None))
+
+
+def _of_networkx(source: Any) -> Graph:
+    number, names = number_hashables(source.nodes)
+    if source.is_directed():
+        _LOG.info("The directed graph was taken as undirected.")
+    ends = map(number.__getitem__, chain.from_iterable(source.edges()))
+    return Graph.of(np.fromiter(ends, np.int64).reshape(-1, 2), len(number), names)
+
+
+def _of_array(array: np.ndarray, where: str) -> Graph:
+    if array.ndim == 2 and array.shape[0] == 2 != array.shape[1]:
+        array = array.T
+    if array.ndim != 2 or array.shape[1] != 2:
+        raise ValueError(
+            f"{where} has shape {array.shape}. Expected pairs of nodes, shape (m, 2), or an edge_index, shape (2, m). "
+            "Pass an adjacency matrix as scipy.sparse.csr_array(matrix)."
+        )
+    return _named(_number_columns(array[:, 0], array[:, 1], where))
+
+
+def _of_pairs(pairs: list[Any], where: str) -> Graph:
+    if not pairs:
+        return Graph.of(torch.empty(0, 2, dtype=torch.int64))
+    if not set(map(type, pairs)) <= {tuple, list} or set(map(len, pairs)) != {2}:
+        bad = next(pair for pair in pairs if not isinstance(pair, tuple | list) or len(pair) != 2)
+        raise ValueError(f"{where} has the item {str(bad)[:40]!r}. Expected pairs of nodes.")
+    first, second = zip(*pairs, strict=True)
+    return _named(_number_columns(first, second, where))
+
+
+def _number_columns(first: Any, second: Any, where: str) -> Numbered:
+    """Two columns of ids; of any objects if pyarrow has no type for them."""
+    import pyarrow as pa
+
+    try:
+        columns = [pa.array(ids, from_pandas=True) for ids in (first, second)]
+    except (pa.ArrowException, OverflowError):  # columns of several types, numbers beyond 2⁶⁴
+        columns = []
+    if columns and not any(pa.types.is_nested(column.type) or pa.types.is_temporal(column.type) for column in columns):
+        return number_ids(columns[0], columns[1], where)
+    number, names = number_hashables(chain(first, second))
+    ends = np.fromiter(map(number.__getitem__, chain(first, second)), np.int64)
+    return Numbered(ends.reshape(2, -1).T, len(number), names)
