@@ -5,20 +5,34 @@ from typing import TYPE_CHECKING
 from typing import Any as _Any
 
 if TYPE_CHECKING:
-    from horoball import data, distributions, hierarchy, likelihoods, manifolds, models, nn, objectives, plotting
+    from horoball import (
+        data,
+        distributions,
+        graphs,
+        hierarchy,
+        likelihoods,
+        manifolds,
+        models,
+        nn,
+        objectives,
+        plotting,
+    )
     from horoball.distributions import HyperbolicRadius, HypersphericalUniform, RiemannianNormal, WrappedNormal
     from horoball.estimator import PoincareVAE
+    from horoball.graphs import PoincareGraphVAE
     from horoball.manifolds import PoincareBall
-    from horoball.models import VAE
+    from horoball.models import VAE, GraphVAE
     from horoball.viewer import View, view, view_run
 
     __version__: str
 
 __all__ = [
     "VAE",
+    "GraphVAE",
     "HyperbolicRadius",
     "HypersphericalUniform",
     "PoincareBall",
+    "PoincareGraphVAE",
     "PoincareVAE",
     "RiemannianNormal",
     "View",
@@ -26,6 +40,7 @@ __all__ = [
     "__version__",
     "data",
     "distributions",
+    "graphs",
     "hierarchy",
     "likelihoods",
     "manifolds",
@@ -39,9 +54,11 @@ __all__ = [
 
 # Everything is imported when it is first asked for: torch takes seconds, which `horoball --help` need not wait for.
 _HOME = {
+    "GraphVAE": "models",
     "HyperbolicRadius": "distributions",
     "HypersphericalUniform": "distributions",
     "PoincareBall": "manifolds",
+    "PoincareGraphVAE": "graphs",
     "PoincareVAE": "estimator",
     "RiemannianNormal": "distributions",
     "VAE": "models",

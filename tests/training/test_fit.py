@@ -165,8 +165,8 @@ def test_a_loss_that_is_not_finite_stops_with_the_term_and_the_batch() -> None:
 
 def test_an_empty_share_of_a_batch_does_no_harm() -> None:
     model = small_model()
-    from horoball.training.objective import Objective
+    from horoball.training.objective import TableObjective
 
-    losses = Objective(model, TrainConfig())(torch.empty(0, 6))
+    losses = TableObjective(model, TrainConfig())(torch.empty(0, 6))
     losses[0].backward()
     assert all(p.grad is not None and bool((p.grad == 0).all()) for p in model.parameters())

@@ -60,6 +60,12 @@ def number(option: str, given: str, word: str) -> float:
         raise ValueError(f"{option} is a number or '{word}', got {given!r}.") from None
 
 
+def is_parquet(output: Path) -> None:
+    """Refuse to write a table to a file of another kind."""
+    if output.suffix.lower() not in (".parquet", ".pq"):
+        raise ValueError(f"The output is a Parquet file; give it a name that ends in .parquet, not {output.name!r}.")
+
+
 def read_for(data: str, fitted: Run) -> Any:
     """The table for a fitted model; its label column need not be there."""
     from horoball.data import read

@@ -18,6 +18,7 @@ from horoball.cli.console import (
     app,
     console,
     for_people,
+    is_parquet,
     log_to_console,
     number,
     print_table,
@@ -81,7 +82,7 @@ def fit(
     """
     from horoball.data import read
     from horoball.training import TrainConfig
-    from horoball.training.fit import Interrupted
+    from horoball.training.loop import Interrupted
     from horoball.training.progress import Bar, Progress, Silent
     from horoball.training.run import map_weight, train
     from horoball.training.tensorboard import Scalars
@@ -131,7 +132,7 @@ def embed(run: RunFolder, data: Data, output: Output) -> None:
 
     from horoball.training.run import Run
 
-    _is_parquet(output)
+    is_parquet(output)
     fitted = Run.load(run)
     table = read_for(data, fitted)
     d = fitted.model.prior.loc.shape[0]
@@ -194,7 +195,7 @@ def sample(
 
     from horoball.training.run import Run
 
-    _is_parquet(output)
+    is_parquet(output)
     fitted = Run.load(run)
     torch.manual_seed(seed)
     with torch.no_grad():
@@ -214,11 +215,6 @@ def info(run: RunFolder) -> None:
     from horoball.training.run import Run
 
     show(Run.load(run), run)
-
-
-def _is_parquet(output: Path) -> None:
-    if output.suffix.lower() not in (".parquet", ".pq"):
-        raise ValueError(f"The output is a Parquet file; give it a name that ends in .parquet, not {output.name!r}.")
 
 
 def _joined(blocks: Iterable[Tensor], rows: int) -> Iterator[Tensor]:

@@ -1,7 +1,20 @@
 """Models on the Poincaré ball."""
 
 from horoball.models.decoder import Decoder
+from horoball.models.edges import FermiDiracEdges, TanhEdges
 from horoball.models.encoder import Encoder
+from horoball.models.graph_vae import GraphConfig, GraphEncoder, GraphVAE
 from horoball.models.vae import VAE, ModelConfig, Prior
 
-__all__ = ["VAE", "Decoder", "Encoder", "ModelConfig", "Prior"]
+__all__ = [
+    "VAE",
+    "Decoder",
+    "Encoder",
+    "FermiDiracEdges",
+    "GraphConfig",
+    "GraphEncoder",
+    "GraphVAE",
+    "ModelConfig",
+    "Prior",
+    "TanhEdges",
+]

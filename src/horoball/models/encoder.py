@@ -10,10 +10,10 @@ from horoball.distributions import RiemannianNormal, WrappedNormal
 from horoball.manifolds import PoincareBall
 from horoball.nn import mlp
 
-__all__ = ["POSTERIORS", "Encoder", "posterior_kind"]
+__all__ = ["LEAST_SCALE", "POSTERIORS", "Encoder", "posterior_kind"]
 
 POSTERIORS = {"riemannian": RiemannianNormal, "wrapped": WrappedNormal}
-_LEAST_SCALE = 1e-5  # softplus rounds to 0 in float32 for inputs below −104
+LEAST_SCALE = 1e-5  # softplus rounds to 0 in float32 for inputs below −104
 
 
 def posterior_kind(name: str, d: int) -> type[RiemannianNormal] | type[WrappedNormal]:
@@ -66,6 +66,6 @@ class Encoder(nn.Module):
     def forward(self, x: Tensor) -> RiemannianNormal | WrappedNormal:
         """q(z | x)."""
         loc, raw = self.network(x.log1p() if self.log_input else x).split((self.d, 1), -1)
-        scale = nn.functional.softplus(raw) + _LEAST_SCALE
+        scale = nn.functional.softplus(raw) + LEAST_SCALE
         # Not validated at every step: a network's NaN is found by the training loop, which can say where it came from.
         return posterior_kind(self.posterior, self.d)(loc, scale, self.ball, validate_args=False)

@@ -2,5 +2,6 @@
 
 from horoball.training.config import TrainConfig
 from horoball.training.fit import fit
+from horoball.training.fit_graph import fit_graph
 
-__all__ = ["TrainConfig", "fit"]
+__all__ = ["TrainConfig", "fit", "fit_graph"]

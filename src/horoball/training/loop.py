@@ -9,17 +9,16 @@ from __future__ import annotations
 import json
 import math
 import time
+from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from horoball.data.table import Batch, Order, Table
-from horoball.distances import DistanceTerm
-from horoball.models.vae import VAE
+from horoball.data.table import Order, Step
 from horoball.noise import dealt
 from horoball.training.checkpoint import (
     clear_parts,
@@ -30,12 +29,31 @@ from horoball.training.checkpoint import (
 )
 from horoball.training.config import TrainConfig
 from horoball.training.engine import engine, release, stop_requested, summed
-from horoball.training.objective import Objective
 from horoball.training.progress import Progress, Silent
 
-__all__ = ["BEST", "LAST", "METRICS", "Interrupted", "State", "fit", "load_weights"]
+__all__ = ["BEST", "LAST", "METRICS", "Interrupted", "Objective", "Source", "State", "load_weights", "run_loop"]
 
 LAST, BEST, METRICS = "last.safetensors", "best.safetensors", "metrics.jsonl"
+
+
+class Source(Protocol):
+    """What is trained on, handed out in steps; see Note [Batches]."""
+
+    def steps(self, order: Order) -> int:
+        """Number of steps of an epoch."""
+
+    def batches(self, order: Order) -> Iterable[Step]:
+        """The steps of an epoch, from order.start on."""
+
+
+class Objective(Protocol):
+    """What is minimised: a module from a step's inputs to a loss and its terms, all summed over what was observed."""
+
+    model: Any  # with its ball
+
+    @property
+    def terms(self) -> tuple[str, ...]:
+        """Names of the numbers that a call returns, the loss first."""
 
 
 class Interrupted(KeyboardInterrupt):
@@ -67,45 +85,43 @@ class State:
     kept: dict[str, Tensor] | None = field(default=None, repr=False)  # best weights, of a run without a folder
 
 
-def fit(
-    model: VAE,
-    table: Table,
+def run_loop(
+    objective: Any,
+    source: Source,
     config: TrainConfig,
     folder: Path | None = None,
     *,
-    validation: Table | None = None,
+    validation: Source | None = None,
     resume: bool = False,
     progress: Progress | None = None,
-    distances: DistanceTerm | None = None,
     extra: dict[str, Tensor] | None = None,
     about: dict[str, Any] | None = None,
 ) -> State:
-    """Train a model on a table; it ends with the weights of the best validation loss, if rows were held out.
+    """Minimise an objective; it ends with the weights of the best validation loss, if anything was held out.
 
     Args:
-        model: The model, trained in place.
-        table: Rows to train on.
+        objective: An `Objective`, a module trained in place.
+        source: What to train on.
         config: Settings.
         folder: Where checkpoints and metrics go; nothing is written without one.
-        validation: Rows to watch for early stopping.
+        validation: What to watch for early stopping.
         resume: Go on from the folder's last checkpoint, if there is one.
         progress: Who is told how it goes.
-        distances: The distance term; the tables then hold distances to its landmarks.
         extra: Tensors to keep in the checkpoints beside the weights.
         about: JSON to keep in the checkpoints.
 
     Example:
         >>> from horoball.data import ArrayTable
-        >>> from horoball.models import ModelConfig
-        >>> model = VAE.from_config(ModelConfig(features=3, hidden=(8,)))
-        >>> state = fit(model, ArrayTable(torch.randn(64, 3)), TrainConfig(max_epochs=2))
-        >>> len(state.history)
+        >>> from horoball.models import VAE, ModelConfig
+        >>> from horoball.training.objective import TableObjective
+        >>> config = TrainConfig(max_epochs=2)
+        >>> objective = TableObjective(VAE.from_config(ModelConfig(features=3, hidden=(8,))), config)
+        >>> len(run_loop(objective, ArrayTable(torch.randn(64, 3)), config).history)
         2
     """
     progress = progress or Silent()
     with engine() as fabric, stop_requested() as stop, torch.random.fork_rng(devices=[]), ExitStack() as at_end:
         rank, ranks = fabric.global_rank, fabric.world_size
-        objective = Objective(model, config, distances)
         optimizer = torch.optim.Adam(objective.parameters(), config.learning_rate, fused=True)
         state = State(sums=[0.0] * len(objective.terms))
         if resume and folder is not None and (folder / LAST).exists():
@@ -120,12 +136,12 @@ def fit(
                 save_checkpoint(folder / LAST, kept, {"state": _plain(state), "about": about or {}})
 
         saved = time.monotonic()
-        progress.start(config.max_epochs, table, state.epoch)
+        progress.start(config.max_epochs, state.epoch)
         at_end.callback(progress.stop)
         while not state.done and state.epoch < config.max_epochs:
             order = Order(config.batch_size, config.seed, state.epoch, rank, ranks, state.step)
-            steps = table.steps(order)
-            for batch in table.batches(order):
+            steps = source.steps(order)
+            for batch in source.batches(order):
                 losses = _seeded(step_loss, batch, (config.seed, state.epoch, state.step), rank, ranks)
                 # All ranks learn the same sums and so stop at the same step, on a signal or on a loss that is not
                 # finite; none is left waiting for another. The sums travel while the gradients are computed.
@@ -148,34 +164,39 @@ def fit(
                 if stopping:
                     fabric.barrier()  # a rank that has left would have the others killed, maybe while rank 0 writes
                     raise Interrupted(f"Stopped in epoch {state.epoch + 1} at step {state.step} of {steps}.")
-            _end_epoch(fabric, objective, wrapped, state, folder, validation)
+            _end_epoch(fabric, objective, wrapped, state, config, folder, validation)
             progress.epoch(state.history[-1])
             save()
             saved = time.monotonic()
     if folder is not None and validation is not None and (folder / BEST).exists():
-        load_weights(model, load_checkpoint(folder / BEST)[0])
+        load_weights(objective.model, load_checkpoint(folder / BEST)[0])
     elif state.kept is not None:
-        load_weights(model, state.kept)
+        load_weights(objective.model, state.kept)
     return state
 
 
-def _seeded(loss: Any, batch: Batch, numbers: tuple[int, int, int], rank: int, ranks: int) -> Tensor:
-    """The loss of a batch with noise drawn from the numbers of its step; ranks with rows of their own get their own."""
+def _seeded(loss: Any, batch: Step, numbers: tuple[int, int, int], rank: int, ranks: int) -> Tensor:
+    """The loss of a step with noise drawn from its numbers; ranks with rows of their own get their own."""
     seed, epoch, step = numbers
-    mixed = ((seed * 1_000_003 + epoch) * 1_000_003 + step) * 1_000_003 + (0 if batch.dealt else rank)
+    mixed = ((seed * 1_000_003 + epoch) * 1_000_003 + step) * 1_000_003 + (rank if batch.noise == "own" else 0)
     # torch.manual_seed looks for every kind of device, a millisecond each time; this is the generator of this one.
     torch.default_generator.manual_seed(mixed % (1 << 63))
-    if batch.x.is_cuda or torch.cuda.is_initialized():
+    if torch.cuda.is_initialized():
         torch.cuda.manual_seed_all(mixed % (1 << 63))
-    with dealt(rank, ranks if batch.dealt and len(batch.x) else 1, batch.total):
-        return loss(batch.x, batch.side)
+    with dealt(rank, ranks if batch.noise == "dealt" and batch.rows else 1, batch.total):
+        return loss(*batch.inputs)
 
 
 def _end_epoch(
-    fabric: Any, objective: Objective, wrapped: Any, state: State, folder: Path | None, held: Table | None
+    fabric: Any,
+    objective: Any,
+    wrapped: Any,
+    state: State,
+    config: TrainConfig,
+    folder: Path | None,
+    held: Source | None,
 ) -> None:
     """Validate, keep the best weights, write metrics, decide whether to stop."""
-    config = objective.config
     line = {"epoch": float(state.epoch + 1)}
     line |= dict(zip(objective.terms, (total / state.rows for total in state.sums), strict=True))
     line["c"] = float(torch.as_tensor(objective.model.ball.c).detach())
@@ -196,12 +217,12 @@ def _end_epoch(
 
 
 @torch.no_grad()
-def _validate(fabric: Any, wrapped: Any, held: Table, config: TrainConfig) -> float:
+def _validate(fabric: Any, wrapped: Any, held: Source, config: TrainConfig) -> float:
     rank, ranks = fabric.global_rank, fabric.world_size
     totals = torch.zeros(2, dtype=torch.float64)
     for step, batch in enumerate(held.batches(Order(4096, None, 0, rank, ranks))):
         losses = _seeded(wrapped, batch, (config.seed, -1, step), rank, ranks)
-        totals += torch.tensor([float(losses[0]), len(batch.x)], dtype=torch.float64)
+        totals += torch.tensor([float(losses[0]), batch.rows], dtype=torch.float64)
     totals = fabric.all_reduce(totals, reduce_op="sum")
     return float(totals[0] / totals[1])
 
@@ -210,11 +231,11 @@ def _plain(state: State) -> dict[str, Any]:
     return {name: value for name, value in vars(state).items() if name != "kept"}
 
 
-def load_weights(model: VAE, tensors: dict[str, Tensor]) -> None:
+def load_weights(model: nn.Module, tensors: dict[str, Tensor]) -> None:
     """Put the weights of a checkpoint into a model.
 
     Example:
-        >>> from horoball.models import ModelConfig
+        >>> from horoball.models import VAE, ModelConfig
         >>> model = VAE.from_config(ModelConfig(features=3, hidden=(8,)))
         >>> load_weights(model, {f"model.{name}": tensor for name, tensor in model.state_dict().items()})
     """
@@ -222,9 +243,9 @@ def load_weights(model: VAE, tensors: dict[str, Tensor]) -> None:
     model.load_state_dict({k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)})
 
 
-def _restore(folder: Path, objective: Objective, optimizer: torch.optim.Optimizer, about: dict[str, Any]) -> State:
+def _restore(folder: Path, objective: Any, optimizer: torch.optim.Optimizer, about: dict[str, Any]) -> State:
     tensors, header = load_checkpoint(folder / LAST)
-    for part in ("model", "columns"):
+    for part in ("model", "columns", "graph"):
         old, new = header["about"].get(part), about.get(part)
         if old is not None and new is not None and old != new:
             which = next((k for k in new if old.get(k) != new[k]), part) if isinstance(new, dict) else part
@@ -242,14 +263,14 @@ def _restore(folder: Path, objective: Objective, optimizer: torch.optim.Optimize
     return State(**header["state"])
 
 
-def _where(objective: Objective, batch: Batch, state: State, sums: list[float], mine: list[float]) -> str:
+def _where(objective: Any, batch: Step, state: State, sums: list[float], mine: list[float]) -> str:
     """Which term of which rows is not finite."""
     called = {"reconstruction": "the reconstruction term", "kl": "the divergence", "distance": "the distance term"}
     broken = (called[name] for name, sum_ in zip(objective.terms[1:], sums[1:], strict=True) if not math.isfinite(sum_))
     term = next(broken, "the loss")
     rows = "rows of another rank"
-    if not all(map(math.isfinite, mine)) and len(batch.x):
-        rows = f"rows of values from {float(batch.x.min()):g} to {float(batch.x.max()):g}"
+    if not all(map(math.isfinite, mine)) and batch.rows:
+        rows = batch.describe()
     weights = [name for name, p in objective.model.named_parameters() if not bool(torch.isfinite(p).all())]
     cause = f" The weights {weights[0]!r} are not finite." if weights else ""
     return (

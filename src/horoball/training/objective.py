@@ -1,4 +1,4 @@
-"""The loss of a step as a module, so that the engine can wrap it and a checkpoint can hold all that is learnt."""
+"""The loss of some rows as a module, so that the engine can wrap it and a checkpoint can hold all that is learnt."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from horoball.models.vae import VAE
 from horoball.objectives import elbo
 from horoball.training.config import TrainConfig
 
-__all__ = ["Objective"]
+__all__ = ["TableObjective"]
 
 
-class Objective(nn.Module):
+class TableObjective(nn.Module):
     """Minus the bound, with the distance term if there is one, and its parts; all summed over rows.
 
     Args:
@@ -23,7 +23,7 @@ class Objective(nn.Module):
 
     Example:
         >>> from horoball.models import ModelConfig
-        >>> objective = Objective(VAE.from_config(ModelConfig(features=3, hidden=(8,))), TrainConfig())
+        >>> objective = TableObjective(VAE.from_config(ModelConfig(features=3, hidden=(8,))), TrainConfig())
         >>> objective.terms, objective(torch.zeros(4, 3)).shape
         (('loss', 'reconstruction', 'kl'), torch.Size([3]))
     """

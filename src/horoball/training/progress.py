@@ -5,15 +5,13 @@ from __future__ import annotations
 import time
 from typing import Any, Protocol
 
-from horoball.data.table import Table
-
 __all__ = ["Bar", "Progress", "Silent"]
 
 
 class Progress(Protocol):
     """What the training loop tells."""
 
-    def start(self, epochs: int, table: Table, done: int) -> None:
+    def start(self, epochs: int, done: int) -> None:
         """Training starts, with some epochs already done."""
 
     def step(self, step: int, steps: int, sums: list[float], rows: int, batch: int) -> None:
@@ -33,7 +31,7 @@ class Silent:
         >>> Silent().stop()
     """
 
-    def start(self, epochs: int, table: Table, done: int) -> None:
+    def start(self, epochs: int, done: int) -> None:
         """Nothing."""
 
     def step(self, step: int, steps: int, sums: list[float], rows: int, batch: int) -> None:
@@ -71,7 +69,7 @@ class Bar:
         )
         self._shown = 0.0
 
-    def start(self, epochs: int, table: Table, done: int) -> None:
+    def start(self, epochs: int, done: int) -> None:
         """Show the bar."""
         self._task = self._bar.add_task("fit", total=epochs, completed=done, numbers="")
         self._began, self._seen, self._done, self._watched = time.monotonic(), 0, done, ""

@@ -21,8 +21,9 @@ from horoball.models.decoder import Decoder
 from horoball.models.vae import VAE, ModelConfig
 from horoball.training.checkpoint import load_checkpoint, save_checkpoint
 from horoball.training.config import TrainConfig
-from horoball.training.fit import LAST, State, fit, load_weights
+from horoball.training.fit import fit
 from horoball.training.landmarks import with_landmarks
+from horoball.training.loop import LAST, State, load_weights
 from horoball.training.progress import Progress
 
 __all__ = ["Run", "guess_likelihood", "map_weight", "train"]

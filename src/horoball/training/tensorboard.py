@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from horoball.data.table import Table
 from horoball.training.progress import Progress
 
 __all__ = ["Scalars"]
@@ -32,9 +31,9 @@ class Scalars:
         self.writer: Any = SummaryWriter(str(folder))
         self.told = told
 
-    def start(self, epochs: int, table: Table, done: int) -> None:
+    def start(self, epochs: int, done: int) -> None:
         """Training starts."""
-        self.told.start(epochs, table, done)
+        self.told.start(epochs, done)
 
     def step(self, step: int, steps: int, sums: list[float], rows: int, batch: int) -> None:
         """A step is done."""

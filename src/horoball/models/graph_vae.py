@@ -1,0 +1,163 @@
+"""The variational graph auto-encoder: a posterior for every node, an edge by the distance of its ends [§5.3]."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Self
+
+import torch
+from torch import Tensor, nn
+
+from horoball.data.graphs import Graph
+from horoball.distributions import RiemannianNormal, WrappedNormal
+from horoball.manifolds import PoincareBall
+from horoball.models.edges import EDGES, Edges
+from horoball.models.encoder import LEAST_SCALE, POSTERIORS, posterior_kind
+from horoball.models.vae import Prior
+
+__all__ = ["GraphConfig", "GraphEncoder", "GraphVAE"]
+
+
+@dataclass(frozen=True)
+class GraphConfig:
+    """What a model of a graph is made from: numbers and names only, as they stand in a checkpoint.
+
+    Example:
+        >>> GraphConfig(nodes=100, d=5).edges
+        'tanh'
+    """
+
+    nodes: int
+    features: int = 0  # known of a node; 0 for none, and then the model belongs to this graph alone
+    d: int = 2
+    c: float = 1.0
+    learn_c: bool = False
+    posterior: str = "wrapped"
+    prior_scale: float = 1.0
+    edges: str = "tanh"
+    hidden: int = 32
+
+    def __post_init__(self) -> None:
+        """Refuse what no model can be made from."""
+        for name, value, choices in (("posterior", self.posterior, POSTERIORS), ("edges", self.edges, EDGES)):
+            if value not in choices:
+                raise ValueError(f"Unknown {name} {value!r}. Choose one of: {', '.join(choices)}.")
+        if self.nodes < 2 or self.d < 1 or self.hidden < 1:
+            raise ValueError(
+                f"A model of a graph needs two nodes or more, d >= 1 and hidden >= 1, got {self.nodes} nodes, "
+                f"d = {self.d} and hidden = {self.hidden}."
+            )
+        if not self.prior_scale > 0:
+            raise ValueError(f"prior_scale must be above 0, got {self.prior_scale}.")
+
+    def as_dict(self) -> dict[str, Any]:
+        """The fields, ready for JSON."""
+        return asdict(self)
+
+    def replace(self, **changes: Any) -> Self:
+        """The same with some fields changed."""
+        return replace(self, **changes)
+
+
+class GraphEncoder(nn.Module):
+    """Two graph convolutions that emit every node's posterior.
+
+    Args:
+        inputs: Features of a node, or the number of nodes if there are none.
+        d: Dimension of the ball.
+        ball: The ball.
+        hidden: Size of the hidden layer.
+        posterior: "wrapped" or "riemannian".
+        featureless: Whether nodes have no features.
+
+    Example:
+        >>> from horoball.models.graph_convolution import propagation
+        >>> encoder = GraphEncoder(3, 2, PoincareBall(1.0), featureless=True)
+        >>> encoder(None, propagation(Graph.of([(0, 1), (1, 2)]))).loc.shape
+        torch.Size([3, 2])
+    """
+
+    def __init__(
+        self,
+        inputs: int,
+        d: int,
+        ball: PoincareBall,
+        hidden: int = 32,
+        posterior: str = "wrapped",
+        *,
+        featureless: bool = False,
+    ) -> None:
+        super().__init__()
+        from horoball.models.graph_convolution import GraphConvolution
+
+        self.d, self.ball, self.posterior = d, ball, posterior
+        self.first = GraphConvolution(inputs, hidden, featureless=featureless)
+        self.second = GraphConvolution(hidden, d + 1)
+
+    def forward(self, x: Tensor | None, edges: Tensor) -> RiemannianNormal | WrappedNormal:
+        """q(z | A, X)."""
+        loc, raw = self.second(torch.relu(self.first(x, edges)), edges).split((self.d, 1), -1)
+        scale = nn.functional.softplus(raw) + LEAST_SCALE
+        return posterior_kind(self.posterior, self.d)(loc, scale, self.ball, validate_args=False)
+
+
+class GraphVAE(nn.Module):
+    """A variational graph auto-encoder on the Poincaré ball; with c = 0 the Euclidean one.
+
+    An edge has probability p(d(z_i, z_j)), 1 − tanh d in the paper. `training.fit_graph` trains it.
+
+    Args:
+        encoder: A module from node features and edges to a distribution on the ball.
+        prior: A module that returns the prior of a node.
+        edges: The law of an edge, given a distance.
+
+    Example:
+        >>> graph = Graph.of([(0, 1), (1, 2), (2, 3)])
+        >>> model = GraphVAE.from_config(GraphConfig(nodes=4, d=2))
+        >>> model.embed(graph).shape, model.edge_probability(model.embed(graph), graph.edges).shape
+        (torch.Size([4, 2]), torch.Size([3]))
+    """
+
+    def __init__(self, encoder: nn.Module, prior: Prior, edges: Edges) -> None:
+        super().__init__()
+        self.encoder, self.prior, self.edges = encoder, prior, edges
+        self.config: GraphConfig | None = None
+
+    @classmethod
+    def from_config(cls, config: GraphConfig) -> Self:
+        """The model that the configuration describes.
+
+        Example:
+            >>> GraphVAE.from_config(GraphConfig(nodes=4, c=0.0)).ball
+            PoincareBall(c=0)
+        """
+        ball = PoincareBall(config.c, learnable=config.learn_c)
+        inputs, featureless = config.features or config.nodes, not config.features
+        model = cls(
+            GraphEncoder(inputs, config.d, ball, config.hidden, config.posterior, featureless=featureless),
+            Prior(config.d, ball, config.prior_scale, config.posterior),
+            EDGES[config.edges](),
+        )
+        model.config = config
+        return model
+
+    @property
+    def ball(self) -> PoincareBall:
+        """The ball of the latent space."""
+        return self.prior.ball
+
+    def posterior(self, x: Tensor | None, edges: Tensor) -> RiemannianNormal | WrappedNormal:
+        """q(z | A, X), for all nodes."""
+        return self.encoder(x, edges)
+
+    @torch.no_grad()
+    def embed(self, graph: Graph) -> Tensor:
+        """Posterior means of the nodes, in the tangent chart: `model.ball.to_ball` shows them in the ball."""
+        from horoball.models.graph_convolution import propagation
+
+        return self.posterior(graph.features, propagation(graph)).mean
+
+    @torch.no_grad()
+    def edge_probability(self, z: Tensor, pairs: Tensor) -> Tensor:
+        """p(A_ij = 1) of pairs of points, shape (pairs,)."""
+        return self.edges.log_edge(self.ball.dist(z[pairs[:, 0]], z[pairs[:, 1]])).exp()

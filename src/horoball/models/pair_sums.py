@@ -1,0 +1,154 @@
+"""The log-likelihood of pairs of nodes, summed in bounded memory, gradients included.
+
+A graph of n nodes has n² pairs, so neither their distances nor what autograd would keep of them can be held. A block of
+pairs gives its part of the sum and of the gradient at once and is forgotten: what is kept is of the size of the points.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from horoball.manifolds import PoincareBall
+from horoball.models.edges import Edges
+from horoball.models.pair_space import Block, Curved, Flat
+
+__all__ = ["log_prob_of_non_edges", "log_prob_of_pairs"]
+
+_ROWS = 128  # of a matrix of pairs: what is made of it stays in the cache
+_LISTED = 1 << 16  # pairs of a list
+_FAR = 14.0  # √c·radius up to which gradients may come from the hyperboloid, with seven digits
+_TOUCHING = 1e-30  # of s: below it two points are one, and their distance has no gradient
+
+
+def log_prob_of_pairs(edges: Edges, z: Tensor, ball: PoincareBall, pairs: Tensor, *, joined: bool) -> Tensor:
+    """Σ log p(A_ij | z_i, z_j) over listed pairs that are all edges, or all none.
+
+    Args:
+        edges: The law of an edge.
+        z: Points, shape (n, d).
+        ball: The ball.
+        pairs: Numbers of the points, shape (pairs, 2).
+        joined: Whether the pairs are edges.
+
+    Example:
+        >>> from horoball.models.edges import TanhEdges
+        >>> z = torch.tensor([[3.0, 0.0], [1.0, 0.0], [0.0, 0.0]])
+        >>> log_prob_of_pairs(TanhEdges(), z, PoincareBall(1.0), torch.tensor([[0, 1], [1, 2]]), joined=True)
+        tensor(-4.7588, dtype=torch.float64)
+    """
+    parts = pairs.split(_LISTED) if len(pairs) else ()  # a rank may have no pair of a small step
+    return _summed(edges, joined, z, ball, (Block(*part.T.contiguous()) for part in parts))
+
+
+def log_prob_of_non_edges(
+    edges: Edges, z: Tensor, ball: PoincareBall, adjacency: Any, rank: int = 0, ranks: int = 1
+) -> Tensor:
+    """Σ log(1 − p(A_ij)) over all ordered pairs i ≠ j that are no edges.
+
+    Args:
+        edges: The law of an edge.
+        z: Points, shape (n, d).
+        ball: The ball.
+        adjacency: The edges, in both directions, a scipy CSR matrix.
+        rank: Whose share of the pairs is summed.
+        ranks: Number of shares.
+
+    Example:
+        >>> from scipy.sparse import csr_array
+        >>> from horoball.models.edges import TanhEdges
+        >>> z = torch.tensor([[3.0, 0.0], [1.0, 0.0], [0.0, 0.0]])
+        >>> adjacency = csr_array([[0, 1, 0], [1, 0, 0], [0, 0, 0]])
+        >>> log_prob_of_non_edges(TanhEdges(), z, PoincareBall(1.0), adjacency)
+        tensor(-0.5546, dtype=torch.float64)
+    """
+    return _summed(edges, False, z, ball, _all_but(adjacency, rank, ranks))
+
+
+def _all_but(adjacency: Any, rank: int, ranks: int) -> Iterator[Block]:
+    """All ordered pairs without the edges: of some rows, their own square once, and what lies right of it twice."""
+    n = adjacency.shape[0]
+    everything = torch.arange(n)
+    for start in range(rank * _ROWS, n, ranks * _ROWS):
+        stop = min(start + _ROWS, n)
+        first, last = adjacency.indptr[start], adjacency.indptr[stop]
+        degrees = torch.from_numpy(adjacency.indptr[start : stop + 1]).diff()
+        diagonal = torch.arange(stop - start)
+        i = diagonal.repeat_interleave(degrees)
+        j = torch.from_numpy(adjacency.indices[first:last]).long()
+        own, right = (j >= start) & (j < stop), j >= stop
+        square = torch.cat((i[own], diagonal)), torch.cat((j[own] - start, diagonal))
+        rows = everything[start:stop]
+        yield Block(rows, rows, False, 1.0, square)
+        if stop < n:
+            yield Block(rows, everything[stop:], False, 2.0, (i[right], j[right] - stop))
+
+
+def _summed(edges: Edges, joined: bool, z: Tensor, ball: PoincareBall, blocks: Iterable[Block]) -> Tensor:
+    root: Tensor | None = None
+    y = z.double()
+    if not ball.is_euclidean:
+        root = torch.as_tensor(ball.c, device=z.device).double().sqrt()
+        y = root * y
+        if float(torch.linalg.vector_norm(y.detach(), dim=-1).amax()) > _FAR:
+            return _summed_by_distance(edges, joined, z, ball, blocks)
+    return _Sum.apply(edges, joined, blocks, z.dtype, y, root, *edges.parameters())
+
+
+def _summed_by_distance(edges: Edges, joined: bool, z: Tensor, ball: PoincareBall, blocks: Iterable[Block]) -> Tensor:
+    """The same by the ball's own distance and all that autograd keeps of it, for points that few models place."""
+    total = z.new_zeros((), dtype=torch.float64)
+    for block in blocks:
+        a, b = z[block.rows], z[block.columns]
+        d = (ball.dist(a, b) if block.listed else ball.cdist(a, b)).clamp_min(2 * _TOUCHING**0.5)
+        counts = block.counts(d)
+        value = edges.log_edge(d) if joined else edges.log_no_edge(d)
+        total = total + torch.where(counts > 0, counts * value, 0.0).sum(dtype=torch.float64)
+    return total
+
+
+class _Sum(torch.autograd.Function):
+    """The sum. Its gradient is known as soon as the sum is, and kept for `backward`."""
+
+    @staticmethod
+    def forward(
+        ctx: Any,
+        edges: Edges,
+        joined: bool,
+        blocks: Iterable[Block],
+        dtype: torch.dtype,
+        y: Tensor,
+        root: Tensor | None,
+        *learnt: Tensor,
+    ) -> Tensor:
+        law = edges.log_edge if joined else edges.log_no_edge
+        space = Flat(y) if root is None else Curved(y, root)
+        wanted = any(ctx.needs_input_grad)
+        total = y.new_zeros(())
+        of_learnt = [torch.zeros_like(parameter) for parameter in learnt]
+        for block in blocks:
+            s = space.squares(block).to(dtype)
+            if block.left_out is not None:
+                s[block.left_out] = 1.0  # anything whose law is finite
+            touching = bool(s.amin() < _TOUCHING)
+            d = space.distances(s.clamp_min_(_TOUCHING) if touching else s)
+            counts = block.counts(d)
+            with torch.enable_grad():
+                value = law(d.requires_grad_(wanted))
+            total += torch.sum(value.detach() * counts, dtype=torch.float64)
+            if wanted:
+                rate, *rates = torch.autograd.grad(value, (d, *learnt), counts)
+                space.collect(block, rate.masked_fill_(s <= _TOUCHING, 0.0) if touching else rate, d.detach())
+                for sum_, part in zip(of_learnt, rates, strict=True):
+                    sum_ += part
+        if wanted:
+            ctx.save_for_backward(*space.gradients(), *of_learnt)
+        return total
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        of_y, of_root, *of_learnt = (grad.to(part.dtype) * part for part in ctx.saved_tensors)
+        return (None, None, None, None, of_y, of_root if ctx.needs_input_grad[5] else None, *of_learnt)

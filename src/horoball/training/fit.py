@@ -1,0 +1,68 @@
+"""Training of a model on a table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from horoball.data.table import Table
+from horoball.distances import DistanceTerm
+from horoball.models.vae import VAE
+from horoball.training.config import TrainConfig
+from horoball.training.loop import State, run_loop
+from horoball.training.objective import TableObjective
+from horoball.training.progress import Progress
+
+__all__ = ["fit"]
+
+
+def fit(
+    model: VAE,
+    table: Table,
+    config: TrainConfig,
+    folder: Path | None = None,
+    *,
+    validation: Table | None = None,
+    resume: bool = False,
+    progress: Progress | None = None,
+    distances: DistanceTerm | None = None,
+    extra: dict[str, Tensor] | None = None,
+    about: dict[str, Any] | None = None,
+) -> State:
+    """Train a model on a table; it ends with the weights of the best validation loss, if rows were held out.
+
+    Args:
+        model: The model, trained in place.
+        table: Rows to train on.
+        config: Settings.
+        folder: Where checkpoints and metrics go; nothing is written without one.
+        validation: Rows to watch for early stopping.
+        resume: Go on from the folder's last checkpoint, if there is one.
+        progress: Who is told how it goes.
+        distances: The distance term; the tables then hold distances to its landmarks.
+        extra: Tensors to keep in the checkpoints beside the weights.
+        about: JSON to keep in the checkpoints.
+
+    Example:
+        >>> import torch
+        >>> from horoball.data import ArrayTable
+        >>> from horoball.models import ModelConfig
+        >>> model = VAE.from_config(ModelConfig(features=3, hidden=(8,)))
+        >>> state = fit(model, ArrayTable(torch.randn(64, 3)), TrainConfig(max_epochs=2))
+        >>> len(state.history)
+        2
+    """
+    objective = TableObjective(model, config, distances)
+    return run_loop(
+        objective,
+        table,
+        config,
+        folder,
+        validation=validation,
+        resume=resume,
+        progress=progress,
+        extra=extra,
+        about=about,
+    )

@@ -1,0 +1,179 @@
+"""A trained model of a graph with the graph it belongs to, and where it came from."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from horoball.data.graphs import Graph
+from horoball.data.link_split import Pairs, split_links
+from horoball.models.graph_vae import GraphConfig, GraphVAE
+from horoball.training.checkpoint import load_checkpoint, save_checkpoint
+from horoball.training.config import TrainConfig
+from horoball.training.fit_graph import GRAPH_TRAINING, fit_graph
+from horoball.training.loop import LAST, load_weights
+from horoball.training.progress import Progress
+from horoball.training.run import FINAL
+
+__all__ = ["GraphRun", "non_edges_for", "train_graph"]
+
+GRAPH = "graph.safetensors"
+_EXACT = 3000  # nodes up to which all pairs are summed, a tenth of a second an epoch
+_DRAWN = 10  # pairs drawn for every edge of a larger graph
+_log = logging.getLogger("horoball")
+
+
+@dataclass
+class GraphRun:
+    """A model, the graph that its encoder sees, and the pairs that were held out; what `horoball graph fit` leaves.
+
+    Example:
+        >>> import tempfile
+        >>> run = train_graph(Graph.of([(0, 1), (1, 2), (2, 3)]), {"d": 2}, GRAPH_TRAINING.replace(max_epochs=1))
+        >>> folder = Path(tempfile.mkdtemp())
+        >>> run.save(folder)
+        >>> torch.equal(GraphRun.load(folder).embed(), run.embed())
+        True
+    """
+
+    model: GraphVAE
+    graph: Graph
+    held_out: Pairs | None = None
+    history: list[dict[str, float]] = field(default_factory=list)
+    about: dict[str, Any] = field(default_factory=dict)
+
+    def embed(self) -> Tensor:
+        """Posterior means of the nodes in ball coordinates, float64, shape (nodes, d)."""
+        return self.model.ball.to_ball(self.points()).detach()
+
+    def points(self) -> Tensor:
+        """The same in the tangent chart."""
+        return self.model.embed(self.graph).double()
+
+    def save(self, folder: Path) -> None:
+        """Write the model and its graph to a folder."""
+        folder.mkdir(parents=True, exist_ok=True)
+        _save_graph(folder, self.graph, self.held_out)
+        weights = {f"model.{name}": tensor for name, tensor in self.model.state_dict().items()}
+        save_checkpoint(folder / FINAL, weights, {"about": self.about, "history": self.history})
+
+    @classmethod
+    def load(cls, folder: Path) -> Self:
+        """Read a model and its graph back from a folder; of a run that has not ended, its last checkpoint."""
+        path = folder / FINAL if (folder / FINAL).exists() else folder / LAST
+        if not path.exists() or not (folder / GRAPH).exists():
+            missing = f"neither {FINAL} nor {LAST} is there" if not path.exists() else f"{GRAPH} is not there"
+            raise FileNotFoundError(f"{folder} holds no model of a graph: {missing}.")
+        tensors, header = load_checkpoint(path)
+        about = header.get("about") or {}
+        model = GraphVAE.from_config(GraphConfig(**about["model"]))
+        load_weights(model, tensors)
+        graph, held_out = _load_graph(folder)
+        history = header.get("history") or header.get("state", {}).get("history", [])
+        return cls(model.eval(), graph, held_out, history, about)
+
+
+def non_edges_for(graph: Graph) -> int | None:
+    """Pairs to draw for every edge: None, for all pairs exactly, if the graph is small.
+
+    Example:
+        >>> non_edges_for(Graph.of([(0, 1)])), non_edges_for(Graph.of([(0, 5000)]))
+        (None, 10)
+    """
+    return None if graph.nodes <= _EXACT else _DRAWN
+
+
+def train_graph(
+    graph: Graph,
+    model: dict[str, Any],
+    config: TrainConfig = GRAPH_TRAINING,
+    folder: Path | None = None,
+    *,
+    test: float = 0.0,
+    non_edges: int | str | None = "auto",
+    resume: bool = False,
+    progress: Progress | None = None,
+) -> GraphRun:
+    """Fit a model to a graph.
+
+    Args:
+        graph: The graph.
+        model: Fields of `GraphConfig` other than nodes and features.
+        config: Settings of the training; batch_size counts edges.
+        folder: Where the run is kept; nothing is written without one.
+        test: Part of the edges to hold out, with as many non-edges, to judge link prediction by.
+        non_edges: Pairs drawn for every edge of a step; None for all there are; "auto" decides by the graph's size.
+        resume: Go on with the folder's run.
+        progress: Who is told how it goes.
+
+    Example:
+        >>> run = train_graph(Graph.of([(0, 1), (1, 2), (2, 3)]), {"d": 2}, GRAPH_TRAINING.replace(max_epochs=2))
+        >>> run.embed().shape
+        torch.Size([4, 2])
+    """
+    held_out: Pairs | None = None
+    if test > 0:
+        split = split_links(graph, validation=0.0, test=test, seed=config.seed)
+        graph, held_out = split.train, split.test
+    drawn = non_edges_for(graph) if non_edges == "auto" else non_edges
+    if isinstance(drawn, str):
+        raise ValueError(f'non_edges is a number, None or "auto", got {non_edges!r}.')
+    if drawn is not None:
+        _log.info("Loss: %d random pairs for every edge, an unbiased estimate of the sum over all pairs.", drawn)
+    features = 0 if graph.features is None else graph.features.shape[1]
+    model_config = GraphConfig(nodes=graph.nodes, features=features, **model)
+    torch.manual_seed(config.seed)
+    vae = GraphVAE.from_config(model_config)
+    digest = hashlib.sha256(graph.edges.contiguous().numpy().tobytes()).hexdigest()
+    about = {
+        "model": model_config.as_dict(),
+        "training": config.as_dict(),
+        "graph": {"nodes": graph.nodes, "edges": len(graph.edges), "digest": digest[:16]},
+        "non_edges": drawn,
+        "test": test,
+        "version": version("horoball"),
+    }
+    first = int(os.environ.get("RANK", "0")) == 0
+    if folder is not None and first:
+        folder.mkdir(parents=True, exist_ok=True)
+        if not (resume and (folder / LAST).exists()):  # whose graph stays until this one is known to be the same
+            _save_graph(folder, graph, held_out)
+    state = fit_graph(vae, graph, config, folder, non_edges=drawn, resume=resume, progress=progress, about=about)
+    run = GraphRun(vae.eval(), graph, held_out, state.history, about)
+    if folder is not None and first:
+        run.save(folder)
+    return run
+
+
+def _save_graph(folder: Path, graph: Graph, held_out: Pairs | None) -> None:
+    tensors = {"edges": graph.edges}
+    if graph.features is not None:
+        tensors["features"] = graph.features
+    if graph.names is not None:
+        words = [str(name).encode() for name in graph.names]
+        tensors["names"] = torch.from_numpy(np.frombuffer(b"".join(words), np.uint8).copy())
+        tensors["name_lengths"] = torch.tensor([len(word) for word in words])
+    if held_out is not None:
+        tensors |= {"held_out": held_out.pairs, "held_out_is_edge": held_out.is_edge}
+    save_checkpoint(folder / GRAPH, tensors, {"nodes": graph.nodes})
+
+
+def _load_graph(folder: Path) -> tuple[Graph, Pairs | None]:
+    tensors, header = load_checkpoint(folder / GRAPH)
+    names = None
+    if "names" in tensors:
+        data, ends = tensors["names"].numpy().tobytes(), tensors["name_lengths"].cumsum(0).tolist()
+        words = (data[start:end].decode() for start, end in zip([0, *ends], ends, strict=False))
+        names = np.array(list(words))
+    graph = Graph(tensors["edges"], header["nodes"], names, tensors.get("features"))
+    held_out = Pairs(tensors["held_out"], tensors["held_out_is_edge"]) if "held_out" in tensors else None
+    return graph, held_out
