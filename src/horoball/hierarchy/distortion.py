@@ -28,7 +28,7 @@ class Distortion:
     scale: float  # s, by which the embedding's distances are multiplied
     mean: float  # of |s·d'/d − 1|
     worst: float  # the largest d'/d over the smallest, whatever s
-    rank_correlation: float  # Spearman's, of d' with d
+    rank_correlation: float  # Spearman's, of d' with d; NaN if all distances are equal on one side
 
 
 def distortion(data: Space, embedding: Space, *, sources: int = 500, seed: int = 0) -> Distortion:
@@ -64,9 +64,10 @@ def distortion(data: Space, embedding: Space, *, sources: int = 500, seed: int =
         return Distortion(math.nan, math.nan, math.inf, math.nan)  # all points embedded at one place
     scale = float(ratio.sum() / (ratio**2).sum())
     smallest = float(ratio.min())
+    flat = d.min() == d.max() or image.min() == image.max()  # equal distances have no order to keep
     return Distortion(
         scale=scale,
         mean=float(np.abs(scale * ratio - 1).mean()),
         worst=float(ratio.max()) / smallest if smallest > 0 else math.inf,
-        rank_correlation=float(np.corrcoef(rankdata(d), rankdata(image))[0, 1]),
+        rank_correlation=math.nan if flat else float(np.corrcoef(rankdata(d), rankdata(image))[0, 1]),
     )

@@ -19,6 +19,7 @@ from horoball.manifolds import PoincareBall
 __all__ = ["Space"]
 
 _ELEMENTS = 4_000_000  # distances held at a time, 32 MB
+_EQUAL = 1e-20  # far below the rounding of any distance here
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,9 @@ class Space:
 
         def distances(rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
             with torch.no_grad():
-                return ball.dist(points[rows].unsqueeze(1), points[columns]).numpy()
+                d = ball.cdist(points[rows], points[columns]).numpy()
+            d[d < _EQUAL] = 0  # cdist keeps equal points apart by a hair, for the sake of gradients
+            return d
 
         return cls(len(z), distances)
 
@@ -62,17 +65,20 @@ class Space:
         return cls(len(d), lambda rows, columns: d[np.ix_(rows, columns)])
 
     @classmethod
-    def of_graph(cls, adjacency: csr_matrix, *, weighted: bool = False) -> Space:
-        """Shortest paths in a connected undirected graph; an edge has length 1, or its weight."""
+    def of_graph(cls, adjacency: csr_matrix, *, weighted: bool = False, allow_parts: bool = False) -> Space:
+        """Shortest paths in an undirected graph; an edge has length 1, or its weight.
+
+        The graph has to be connected, unless parts that no path joins are allowed: they are infinitely far apart.
+        """
         graph = csr_matrix(adjacency, dtype=np.float64)
         if graph.shape[0] != graph.shape[1] or (weighted and (graph.data < 0).any()):
             raise ValueError(f"Expected a square adjacency matrix without negative weights, got shape {graph.shape}.")
         graph = graph.maximum(graph.T)
-        parts = connected_components(graph, directed=False)[0]
+        parts = 1 if allow_parts else connected_components(graph, directed=False)[0]
         if parts != 1:
             raise ValueError(
-                f"Expected a connected graph, got {parts} parts. Take the largest: "
-                "scipy.sparse.csgraph.connected_components labels them."
+                f"Expected a connected graph, got {parts} parts. Take the largest "
+                "(scipy.sparse.csgraph.connected_components labels them), or pass allow_parts=True."
             )
         return cls._of_paths(graph, weighted)
 
@@ -84,11 +90,18 @@ class Space:
 
     @classmethod
     def _of_paths(cls, graph: csr_matrix, weighted: bool) -> Space:
-        def distances(rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
-            # Symmetric, so it may pass for directed: faster.
-            return dijkstra(graph, indices=rows, unweighted=not weighted)[:, columns]
+        n = graph.shape[0]
 
-        return cls(graph.shape[0], distances)
+        def distances(rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+            d = np.empty((len(rows), len(columns)))
+            size = max(1, _ELEMENTS // n)  # scipy answers for all columns, of which few may be asked
+            for first in range(0, len(rows), size):
+                block = slice(first, first + size)
+                # Symmetric, so it may pass for directed: faster.
+                d[block] = dijkstra(graph, indices=rows[block], unweighted=not weighted)[:, columns]
+            return d
+
+        return cls(n, distances)
 
     def matrix(self, index: np.ndarray | None = None) -> np.ndarray:
         """All distances among some points, or among all."""
