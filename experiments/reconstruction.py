@@ -16,7 +16,7 @@ from experiments.table4 import GRAPHS, MODELS
 from horoball.data import paper_graph
 from horoball.graphs import reconstruction
 from horoball.models import GraphConfig, GraphVAE
-from horoball.training.fit_graph import GRAPH_TRAINING, fit_graph
+from horoball.training.fit_graph import PAPER_TRAINING, fit_graph
 
 FIGURES = {"map": "MAP", "mean_rank": "mean rank", "distortion": "distortion"}
 
@@ -26,7 +26,7 @@ def run(graph: str, model: str, d: int, seed: int, edges: str = "tanh", epochs: 
     whole = paper_graph(graph)
     torch.manual_seed(seed)
     vae = GraphVAE.from_config(GraphConfig(nodes=whole.nodes, d=d, c=MODELS[model], edges=edges))
-    state = fit_graph(vae, whole, GRAPH_TRAINING.replace(max_epochs=epochs, seed=seed))
+    state = fit_graph(vae, whole, PAPER_TRAINING.replace(max_epochs=epochs, seed=seed))
     found = reconstruction(whole, vae.embed(whole).double(), vae.ball)
     return {
         "map": found.map,

@@ -18,7 +18,7 @@ from horoball.data import paper_graph, split_links
 from horoball.data.link_split import LeakWarning
 from horoball.graphs import BASELINES, link_scores, vgae_scores
 from horoball.models import GraphConfig, GraphVAE
-from horoball.training.fit_graph import GRAPH_TRAINING, fit_graph
+from horoball.training.fit_graph import PAPER_TRAINING, fit_graph
 
 GRAPHS = ("phylogenetic", "csphd", "diseases")
 MODELS = {"N": 0.0, "P": 1.0}  # c
@@ -40,7 +40,7 @@ def run(graph: str, model: str, seed: int, epochs: int = 800, non_edges: int = 0
         return {name: {"auc": s.auc, "ap": s.ap} for name, s in found.items()} | {"isolated": split.isolated}
     torch.manual_seed(seed)
     vae = GraphVAE.from_config(GraphConfig(nodes=split.train.nodes, d=5, c=MODELS[model]))
-    config = GRAPH_TRAINING.replace(max_epochs=epochs, seed=seed)
+    config = PAPER_TRAINING.replace(max_epochs=epochs, seed=seed)
     state = fit_graph(vae, split.train, config, non_edges=non_edges or None)
     z = vae.embed(split.train).double()
     scores = link_scores(-vae.ball.dist(z[pairs[:, 0]], z[pairs[:, 1]]), is_edge)

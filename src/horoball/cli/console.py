@@ -39,7 +39,7 @@ def for_people(command: Callable[..., None]) -> Callable[..., None]:
         except KeyboardInterrupt as error:
             console.print(str(error) or "Stopped.", style="yellow", markup=False)
             raise typer.Exit(130) from None
-        except (ValueError, OSError, FloatingPointError, TypeError) as error:
+        except (ValueError, OSError, FloatingPointError, TypeError, ImportError) as error:
             console.print(f"Error: {error}", style="red", markup=False, soft_wrap=True)
             raise typer.Exit(1) from None
 

@@ -33,6 +33,14 @@ class Law(StrEnum):
     fermi_dirac = "fermi_dirac"
 
 
+class Encoder(StrEnum):
+    """Kinds of encoder."""
+
+    auto = "auto"
+    free = "free"
+    gcn = "gcn"
+
+
 @graph_app.command("fit")
 @for_people
 def fit_graph(
@@ -42,13 +50,17 @@ def fit_graph(
     c: Annotated[
         str, typer.Option(help="Minus the curvature: a number, 0 for the Euclidean model, or 'learn'.")
     ] = "1.0",
-    law: Annotated[Law, typer.Option("--edges", help="Law of an edge, given the distance of its ends.")] = Law.tanh,
+    encoder: Annotated[
+        Encoder, typer.Option(help="'free': each node by itself; 'gcn': graph convolutions, as in the paper.")
+    ] = Encoder.auto,
+    law: Annotated[Law, typer.Option("--edges", help="Law of an edge: 'tanh' is the paper's.")] = Law.fermi_dirac,
+    prior_scale: Annotated[str, typer.Option(help="Standard deviation of the prior: a number, or 'learn'.")] = "learn",
     test: Annotated[float, typer.Option(help="Part of the edges to hold out, for `evaluate`.")] = 0.0,
-    max_epochs: Annotated[int, typer.Option(help="Passes over the edges.")] = 800,
+    max_epochs: Annotated[int | None, typer.Option(help="Passes over the edges; 1000, or 800 for 'gcn'.")] = None,
     batch_size: Annotated[int | None, typer.Option(help="Edges of a step; all if not given.")] = None,
     non_edges: Annotated[str, typer.Option(help="Pairs drawn for every edge, 'all', or 'auto' by size.")] = "auto",
-    learning_rate: Annotated[float, typer.Option(help="Step size of Adam.")] = 1e-2,
-    hidden: Annotated[int, typer.Option(help="Size of the hidden layer.")] = 32,
+    learning_rate: Annotated[float | None, typer.Option(help="Step size of Adam; chosen by the encoder.")] = None,
+    hidden: Annotated[int, typer.Option(help="Size of the hidden layer of graph convolutions.")] = 32,
     beta: Annotated[float, typer.Option(help="Weight of the divergence.")] = 1.0,
     seed: Annotated[int, typer.Option(help="Seed of all random numbers.")] = 0,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in the folder.")] = False,
@@ -59,8 +71,8 @@ def fit_graph(
     Example: horoball graph fit friends.csv -o run
     """
     from horoball.data import read_graph
-    from horoball.training.fit_graph import GRAPH_TRAINING
-    from horoball.training.graph_run import train_graph
+    from horoball.training.fit_graph import training_for
+    from horoball.training.graph_run import encoder_for, train_graph
     from horoball.training.loop import Interrupted
     from horoball.training.progress import Bar, Silent
 
@@ -68,19 +80,26 @@ def fit_graph(
     if any((output / name).exists() for name in ("model.safetensors", "last.safetensors")) and not resume:
         raise ValueError(f"{output} already holds a run. Choose another folder, or go on with --resume.")
     curvature, learn = (1.0 if c == "learn" else number("--c", c, "learn")), c == "learn"
-    drawn: Any = {"all": None, "auto": "auto"}.get(non_edges, "given")
-    if drawn == "given":
-        drawn = int(number("--non-edges", non_edges, "all' or 'auto"))
-    model = {"d": dim, "c": curvature, "learn_c": learn, "edges": law.value, "hidden": hidden}
-    config = GRAPH_TRAINING.replace(
-        max_epochs=max_epochs,
-        batch_size=batch_size or GRAPH_TRAINING.batch_size,
-        learning_rate=learning_rate,
-        beta=beta,
-        seed=seed,
-    )
+    drawn: Any = None if non_edges == "all" else non_edges
+    if non_edges not in ("all", "auto"):
+        if not non_edges.isdecimal():
+            raise ValueError(f"--non-edges is a whole number, 'all' or 'auto', got {non_edges!r}.")
+        drawn = int(non_edges)
     with _warnings_as_lines():
         graph = read_graph(edges)
+        kind = encoder_for(graph) if encoder is Encoder.auto else encoder.value
+        model = {
+            "d": dim,
+            "c": curvature,
+            "learn_c": learn,
+            "encoder": kind,
+            "edges": law.value,
+            "hidden": hidden,
+            "prior_scale": 1.0 if prior_scale == "learn" else number("--prior-scale", prior_scale, "learn"),
+            "learn_prior": prior_scale == "learn",
+        }
+        given = {"max_epochs": max_epochs, "batch_size": batch_size, "learning_rate": learning_rate}
+        config = training_for(kind, **given, beta=beta, seed=seed)
         try:
             run = train_graph(
                 graph,
@@ -160,7 +179,8 @@ def _show(run: GraphRun, folder: Path) -> None:
         "run": str(folder),
         "nodes, edges": f"{run.graph.nodes:,}, {len(run.graph.edges):,}",
         "posterior": f"{model['posterior']}, d = {model['d']}, c = {last['c']:.4g}",
-        "edges": model["edges"],
+        "encoder": model["encoder"],
+        "law of an edge": model["edges"],
         "pairs": "all" if drawn is None else f"{drawn} random pairs for every edge",
         "epochs": str(len(run.history)),
         "loss": f"{last['loss']:.4f}",

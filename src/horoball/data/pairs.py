@@ -1,11 +1,12 @@
 """Edges and non-edges of a graph, handed out in steps.
 
 Note [Sampled pairs]: the log-likelihood of a graph is a sum over its m edges and over the pairs that are no edges, both
-ways. A step takes b edges of a permutation and k pairs i ≠ j uniformly at random, and forgets those that are edges:
+ways. A step takes b edges of a permutation and k pairs i ≠ j at random, each as likely, and forgets those that are
+edges:
 
     2 (m/b) Σ_edges log p + (n(n − 1)/k) Σ_drawn, no edge log(1 − p)
 
-has the full sum as its expectation, whatever b and k.
+has the full sum as its expectation, whatever b and k. How the pairs are drawn is in Note [Tiles].
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import torch
 from torch import Tensor
 
 from horoball.data.graphs import Graph
+from horoball.data.pair_tiles import Tiles, draw_tiles
 from horoball.data.table import Order
 
 __all__ = ["PairBatch", "PairSource"]
@@ -32,14 +34,14 @@ class PairBatch(NamedTuple):
     """
 
     edges: Tensor  # (edges, 2)
-    non_edges: Tensor | None  # (pairs, 2); None for all there are
+    non_edges: Tiles | None  # None for all there are
     edge_weight: float
     non_edge_weight: float
     nodes: int
     share: tuple[int, int]  # the rank and how many there are
 
     @property
-    def inputs(self) -> tuple[Tensor, Tensor | None, float, float, tuple[int, int]]:
+    def inputs(self) -> tuple[Tensor, Tiles | None, float, float, tuple[int, int]]:
         """What the loss is called with."""
         return self.edges, self.non_edges, self.edge_weight, self.non_edge_weight, self.share
 
@@ -68,7 +70,7 @@ class PairSource:
 
     Args:
         graph: The graph.
-        non_edges: Pairs drawn for every edge of a step; None for all pairs there are, exactly.
+        non_edges: Pairs drawn for every edge of a step, about; None, or more than there are, for all pairs, exactly.
 
     Example:
         >>> source = PairSource(Graph.of([(0, 1), (1, 2), (2, 3)]), non_edges=2)
@@ -100,16 +102,11 @@ class PairSource:
         for step in range(order.start, steps):
             whole = index[step * order.batch_size : (step + 1) * order.batch_size]
             mine, drawn, weight = edges[whole[rank::ranks]], None, 1.0
-            if self.non_edges is not None:
-                # One draw for each rank, which is their own: the pairs of all ranks together are the step's.
-                k = -(-self.non_edges * len(whole) // ranks)
-                drawn = self._drawn(k, np.random.default_rng((order.seed or 0, order.epoch, step, rank)))
-                weight = n * (n - 1) / (k * ranks)
+            k = n * (n - 1) if self.non_edges is None else self.non_edges * len(whole)
+            if k < n * (n - 1):
+                # All ranks draw the same, and take turns at the tiles: n of them do what one would. Steps count from 1
+                # here, for to numpy (seed, epoch, 0) is (seed, epoch), which the permutation is drawn from.
+                generator = np.random.default_rng((order.seed or 0, order.epoch, step + 1))
+                drawn = draw_tiles(self.graph, k, generator, rank, ranks)
+                weight = n * (n - 1) / drawn.total
             yield PairBatch(mine, drawn, 2 * m / len(whole), weight, n, (rank, ranks))
-
-    def _drawn(self, k: int, generator: np.random.Generator) -> Tensor:
-        """Those of k pairs i ≠ j, uniform and independent, that are no edges."""
-        i = torch.from_numpy(generator.integers(0, self.graph.nodes, k))
-        j = torch.from_numpy(generator.integers(0, self.graph.nodes - 1, k))
-        pairs = torch.stack((i, j + (j >= i)), 1)
-        return pairs[~self.graph.holds(pairs)]

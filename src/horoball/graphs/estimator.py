@@ -12,8 +12,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from horoball.data.read_graph import read_graph
-from horoball.training.fit_graph import GRAPH_TRAINING
-from horoball.training.graph_run import GraphRun, train_graph
+from horoball.training.fit_graph import training_for
+from horoball.training.graph_run import GraphRun, encoder_for, train_graph
 from horoball.training.progress import Bar, Silent
 
 __all__ = ["PoincareGraphVAE"]
@@ -25,15 +25,17 @@ class PoincareGraphVAE(BaseEstimator):
     Args:
         n_components: Dimension of the ball.
         c: Minus the curvature; 0 for the Euclidean model, "learn" to learn it from 1.
-        edges: Law of an edge: "tanh", the paper's, or "fermi_dirac", with radius and temperature learnt.
+        encoder: "free", a posterior for each node by itself; "gcn", the paper's, two graph convolutions; "auto" is the
+            latter for nodes with features.
+        edges: Law of an edge: "fermi_dirac", with radius and temperature learnt, or "tanh", the paper's.
         posterior: "wrapped" or "riemannian".
-        hidden: Size of the hidden layer.
-        prior_scale: Standard deviation σ₀ of the prior.
+        hidden: Size of the hidden layer of graph convolutions.
+        prior_scale: Standard deviation σ₀ of the prior, or "learn" to learn it from 1.
         beta: Weight of the divergence.
         non_edges: Pairs drawn for every edge of a step; None for all there are; "auto" decides by the graph's size.
-        max_epochs: Passes over the edges.
-        batch_size: Edges of a step, all of them if None; a step propagates through the whole graph.
-        learning_rate: Of Adam.
+        max_epochs: Passes over the edges; None is 1000 for "free", 800 for "gcn".
+        batch_size: Edges of a step; None is all of them.
+        learning_rate: Of Adam; None is 0.2, falling to 0.01, for "free", and 0.01 for "gcn".
         random_state: Seed; an int gives the same model every time.
         verbose: 1 shows a progress bar.
 
@@ -57,20 +59,22 @@ class PoincareGraphVAE(BaseEstimator):
         n_components: int = 2,
         *,
         c: float | str = 1.0,
-        edges: str = "tanh",
+        encoder: str = "auto",
+        edges: str = "fermi_dirac",
         posterior: str = "wrapped",
         hidden: int = 32,
-        prior_scale: float = 1.0,
+        prior_scale: float | str = "learn",
         beta: float = 1.0,
         non_edges: int | str | None = "auto",
-        max_epochs: int = 800,
+        max_epochs: int | None = None,
         batch_size: int | None = None,
-        learning_rate: float = 1e-2,
+        learning_rate: float | None = None,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
         self.n_components = n_components
         self.c = c
+        self.encoder = encoder
         self.edges = edges
         self.posterior = posterior
         self.hidden = hidden
@@ -96,9 +100,11 @@ class PoincareGraphVAE(BaseEstimator):
             Graph(nodes=3, edges=2)
         """
         graph = read_graph(X, features)
-        config = GRAPH_TRAINING.replace(
+        encoder = encoder_for(graph) if self.encoder == "auto" else self.encoder
+        config = training_for(
+            encoder,
             max_epochs=self.max_epochs,
-            batch_size=self.batch_size or GRAPH_TRAINING.batch_size,
+            batch_size=self.batch_size,
             learning_rate=self.learning_rate,
             beta=self.beta,
             seed=int(check_random_state(self.random_state).randint(2**31 - 1)),
@@ -107,10 +113,12 @@ class PoincareGraphVAE(BaseEstimator):
             "d": int(self.n_components),
             "c": 1.0 if self.c == "learn" else float(self.c),
             "learn_c": self.c == "learn",
+            "encoder": encoder,
             "edges": self.edges,
             "posterior": self.posterior,
             "hidden": self.hidden,
-            "prior_scale": self.prior_scale,
+            "prior_scale": 1.0 if self.prior_scale == "learn" else float(self.prior_scale),
+            "learn_prior": self.prior_scale == "learn",
         }
         progress = Bar() if self.verbose else Silent()
         self._take(train_graph(graph, model, config, non_edges=self.non_edges, progress=progress))
@@ -145,7 +153,7 @@ class PoincareGraphVAE(BaseEstimator):
         number = order[place]
         unknown = self.nodes_[number] != asked
         if unknown.any():
-            raise ValueError(f"The graph has no node {asked[unknown][0].item()!r}. Ask for nodes of the fit: see nodes_.")
+            raise ValueError(f"The graph has no node {asked[unknown][0].item()!r}. Ask for those in nodes_.")
         return self.run_.model.edge_probability(self.run_.points(), torch.from_numpy(number)).numpy()
 
     def save(self, folder: str | Path) -> None:
@@ -158,7 +166,10 @@ class PoincareGraphVAE(BaseEstimator):
         """Read a model back from a folder that `save` or `horoball graph fit` wrote."""
         run = GraphRun.load(Path(folder))
         config = run.about["model"]
-        kept = {name: config[name] for name in ("edges", "posterior", "hidden", "prior_scale")}
+        training = run.about["training"]
+        kept = {name: config[name] for name in ("encoder", "edges", "posterior", "hidden")}
+        kept |= {name: training[name] for name in ("beta", "max_epochs", "batch_size", "learning_rate")}
+        kept["prior_scale"] = "learn" if config["learn_prior"] else config["prior_scale"]
         estimator = cls(config["d"], c="learn" if config["learn_c"] else config["c"], **kept)
         estimator._take(run)
         return estimator

@@ -3,7 +3,8 @@
 from horoball.models.decoder import Decoder
 from horoball.models.edges import FermiDiracEdges, TanhEdges
 from horoball.models.encoder import Encoder
-from horoball.models.graph_vae import GraphConfig, GraphEncoder, GraphVAE
+from horoball.models.graph_encoder import FreeEncoder, GraphEncoder
+from horoball.models.graph_vae import GraphConfig, GraphVAE
 from horoball.models.vae import VAE, ModelConfig, Prior
 
 __all__ = [
@@ -11,6 +12,7 @@ __all__ = [
     "Decoder",
     "Encoder",
     "FermiDiracEdges",
+    "FreeEncoder",
     "GraphConfig",
     "GraphEncoder",
     "GraphVAE",

@@ -43,7 +43,7 @@ class _LogTanh(torch.autograd.Function):
 
 
 class TanhEdges(nn.Module):
-    """The paper's law, p = 1 − tanh d [§5.3]: it has nothing to learn.
+    """The paper's law, p = 1 − tanh d [eq:edge]: it has nothing to learn.
 
     Example:
         >>> edges = TanhEdges()
@@ -64,6 +64,9 @@ class TanhEdges(nn.Module):
 class FermiDiracEdges(nn.Module):
     """The Fermi–Dirac law, p = 1/(exp((d − r)/t) + 1), with radius r and temperature t learnt.
 
+    It starts at r = 0, t = ½, where it is half the paper's law: few pairs of a prior's points are then edges, as few
+    pairs of a graph are. From r = 2, t = 1 training ends with all points in one place.
+
     Args:
         radius: Where r starts.
         temperature: Where t > 0 starts.
@@ -73,7 +76,7 @@ class FermiDiracEdges(nn.Module):
         tensor([0.5000], grad_fn=<ExpBackward0>)
     """
 
-    def __init__(self, radius: float = 2.0, temperature: float = 1.0) -> None:
+    def __init__(self, radius: float = 0.0, temperature: float = 0.5) -> None:
         super().__init__()
         self.radius = nn.Parameter(torch.tensor(float(radius)))
         self.log_temperature = nn.Parameter(torch.tensor(math.log(temperature)))

@@ -99,12 +99,14 @@ class GraphConvolution(GCNConv):
 
         Args:
             x: Features, shape (nodes, inputs); of nodes without features their numbers, or None for all of them.
-            edges: A matrix of `propagation`, or an edge_index of shape (2, edges).
+            edges: A matrix of `propagation`, a sparse COO matrix of any kind, or an edge_index of shape (2, edges).
             edge_weight: As PyG has it; only with an edge_index.
         """
         h = self.lin(x)
         if edges.layout == torch.sparse_csr:
             return _Symmetric.apply(edges, h) + self.bias
+        if edges.layout == torch.sparse_coo:
+            return torch.sparse.mm(edges, h) + self.bias
         # As GCNConv does; but that takes the number of nodes from x, of which node numbers have no second dimension.
         edges, edge_weight = gcn_norm(edges, edge_weight, len(h))
         return self.propagate(edges, x=h, edge_weight=edge_weight) + self.bias

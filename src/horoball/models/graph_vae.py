@@ -12,10 +12,11 @@ from horoball.data.graphs import Graph
 from horoball.distributions import RiemannianNormal, WrappedNormal
 from horoball.manifolds import PoincareBall
 from horoball.models.edges import EDGES, Edges
-from horoball.models.encoder import LEAST_SCALE, POSTERIORS, posterior_kind
+from horoball.models.encoder import POSTERIORS
+from horoball.models.graph_encoder import ENCODERS, FreeEncoder, GraphEncoder
 from horoball.models.vae import Prior
 
-__all__ = ["GraphConfig", "GraphEncoder", "GraphVAE"]
+__all__ = ["GraphConfig", "GraphVAE"]
 
 
 @dataclass(frozen=True)
@@ -34,12 +35,18 @@ class GraphConfig:
     learn_c: bool = False
     posterior: str = "wrapped"
     prior_scale: float = 1.0
+    learn_prior: bool = False  # whether σ₀ is learnt, from prior_scale on
     edges: str = "tanh"
+    encoder: str = "gcn"  # the paper's; "free" gives every node a posterior of its own
     hidden: int = 32
 
     def __post_init__(self) -> None:
         """Refuse what no model can be made from."""
-        for name, value, choices in (("posterior", self.posterior, POSTERIORS), ("edges", self.edges, EDGES)):
+        for name, value, choices in (
+            ("posterior", self.posterior, POSTERIORS),
+            ("edges", self.edges, EDGES),
+            ("encoder", self.encoder, ENCODERS),
+        ):
             if value not in choices:
                 raise ValueError(f"Unknown {name} {value!r}. Choose one of: {', '.join(choices)}.")
         if self.nodes < 2 or self.d < 1 or self.hidden < 1:
@@ -47,6 +54,8 @@ class GraphConfig:
                 f"A model of a graph needs two nodes or more, d >= 1 and hidden >= 1, got {self.nodes} nodes, "
                 f"d = {self.d} and hidden = {self.hidden}."
             )
+        if self.features and self.encoder == "free":
+            raise ValueError('The encoder "free" does not look at features. Leave them out, or take encoder="gcn".')
         if not self.prior_scale > 0:
             raise ValueError(f"prior_scale must be above 0, got {self.prior_scale}.")
 
@@ -57,48 +66,6 @@ class GraphConfig:
     def replace(self, **changes: Any) -> Self:
         """The same with some fields changed."""
         return replace(self, **changes)
-
-
-class GraphEncoder(nn.Module):
-    """Two graph convolutions that emit every node's posterior.
-
-    Args:
-        inputs: Features of a node, or the number of nodes if there are none.
-        d: Dimension of the ball.
-        ball: The ball.
-        hidden: Size of the hidden layer.
-        posterior: "wrapped" or "riemannian".
-        featureless: Whether nodes have no features.
-
-    Example:
-        >>> from horoball.models.graph_convolution import propagation
-        >>> encoder = GraphEncoder(3, 2, PoincareBall(1.0), featureless=True)
-        >>> encoder(None, propagation(Graph.of([(0, 1), (1, 2)]))).loc.shape
-        torch.Size([3, 2])
-    """
-
-    def __init__(
-        self,
-        inputs: int,
-        d: int,
-        ball: PoincareBall,
-        hidden: int = 32,
-        posterior: str = "wrapped",
-        *,
-        featureless: bool = False,
-    ) -> None:
-        super().__init__()
-        from horoball.models.graph_convolution import GraphConvolution
-
-        self.d, self.ball, self.posterior = d, ball, posterior
-        self.first = GraphConvolution(inputs, hidden, featureless=featureless)
-        self.second = GraphConvolution(hidden, d + 1)
-
-    def forward(self, x: Tensor | None, edges: Tensor) -> RiemannianNormal | WrappedNormal:
-        """q(z | A, X)."""
-        loc, raw = self.second(torch.relu(self.first(x, edges)), edges).split((self.d, 1), -1)
-        scale = nn.functional.softplus(raw) + LEAST_SCALE
-        return posterior_kind(self.posterior, self.d)(loc, scale, self.ball, validate_args=False)
 
 
 class GraphVAE(nn.Module):
@@ -132,12 +99,14 @@ class GraphVAE(nn.Module):
             PoincareBall(c=0)
         """
         ball = PoincareBall(config.c, learnable=config.learn_c)
-        inputs, featureless = config.features or config.nodes, not config.features
-        model = cls(
-            GraphEncoder(inputs, config.d, ball, config.hidden, config.posterior, featureless=featureless),
-            Prior(config.d, ball, config.prior_scale, config.posterior),
-            EDGES[config.edges](),
-        )
+        encoder: nn.Module
+        if config.encoder == "free":
+            encoder = FreeEncoder(config.nodes, config.d, ball, config.posterior)
+        else:
+            inputs, featureless = config.features or config.nodes, not config.features
+            encoder = GraphEncoder(inputs, config.d, ball, config.hidden, config.posterior, featureless=featureless)
+        prior = Prior(config.d, ball, config.prior_scale, config.posterior, learn_scale=config.learn_prior)
+        model = cls(encoder, prior, EDGES[config.edges]())
         model.config = config
         return model
 
@@ -146,16 +115,23 @@ class GraphVAE(nn.Module):
         """The ball of the latent space."""
         return self.prior.ball
 
-    def posterior(self, x: Tensor | None, edges: Tensor) -> RiemannianNormal | WrappedNormal:
+    def posterior(self, x: Tensor | None, edges: Tensor | None) -> RiemannianNormal | WrappedNormal:
         """q(z | A, X), for all nodes."""
         return self.encoder(x, edges)
+
+    def propagation(self, graph: Graph) -> Tensor | None:
+        """The edges as the encoder sees them, if it does."""
+        if not self.encoder.propagates:
+            return None
+        from horoball.models.graph_convolution import propagation
+
+        return propagation(graph)
 
     @torch.no_grad()
     def embed(self, graph: Graph) -> Tensor:
         """Posterior means of the nodes, in the tangent chart: `model.ball.to_ball` shows them in the ball."""
-        from horoball.models.graph_convolution import propagation
-
-        return self.posterior(graph.features, propagation(graph)).mean
+        mean = self.posterior(graph.features, self.propagation(graph)).mean
+        return mean.clone()  # a free encoder's is its parameter
 
     @torch.no_grad()
     def edge_probability(self, z: Tensor, pairs: Tensor) -> Tensor:

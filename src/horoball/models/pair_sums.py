@@ -12,15 +12,17 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from horoball.data.pair_tiles import Tiles
 from horoball.manifolds import PoincareBall
 from horoball.models.edges import Edges
 from horoball.models.pair_space import Block, Curved, Flat
 
-__all__ = ["log_prob_of_non_edges", "log_prob_of_pairs"]
+__all__ = ["log_prob_of_non_edges", "log_prob_of_pairs", "log_prob_of_tiles"]
 
 _ROWS = 128  # of a matrix of pairs: what is made of it stays in the cache
-_LISTED = 1 << 16  # pairs of a list
-_FAR = 14.0  # √c·radius up to which gradients may come from the hyperboloid, with seven digits
+_LISTED = 1 << 16  # pairs of a list, or of a stack of tiles
+_FAR = 40.0  # √c·radius up to which all s are numbers of float32
+_FARTHEST = 300.0  # and of float64
 _TOUCHING = 1e-30  # of s: below it two points are one, and their distance has no gradient
 
 
@@ -68,6 +70,38 @@ def log_prob_of_non_edges(
     return _summed(edges, False, z, ball, _all_but(adjacency, rank, ranks))
 
 
+def log_prob_of_tiles(edges: Edges, z: Tensor, ball: PoincareBall, tiles: Tiles) -> Tensor:
+    """Σ log(1 − p(A_ij)) over the pairs of tiles that are no edges.
+
+    Args:
+        edges: The law of an edge.
+        z: Points, shape (n, d).
+        ball: The ball.
+        tiles: The pairs.
+
+    Example:
+        >>> from horoball.models.edges import TanhEdges
+        >>> z = torch.tensor([[3.0, 0.0], [1.0, 0.0], [0.0, 0.0]])
+        >>> tiles = Tiles(torch.tensor([[0], [0]]), torch.tensor([[1], [2]]), torch.tensor([[0, 0, 0]]), total=2)
+        >>> log_prob_of_tiles(TanhEdges(), z, PoincareBall(1.0), tiles)
+        tensor(-0.0050, dtype=torch.float64)
+    """
+    return _summed(edges, False, z, ball, _stacks(tiles))
+
+
+def _stacks(tiles: Tiles) -> Iterator[Block]:
+    """Some tiles at a time; of none, no block."""
+    if not len(tiles.rows):
+        return
+    many = max(1, _LISTED // tiles.rows.shape[1] ** 2)
+    starts = torch.arange(0, len(tiles.rows) + many, many)
+    parts = zip(tiles.rows.split(many), tiles.columns.split(many), strict=True)
+    ends = torch.searchsorted(tiles.edges[:, 0].contiguous(), starts).tolist()
+    for number, (rows, columns) in enumerate(parts):
+        tile, row, column = tiles.edges[ends[number] : ends[number + 1]].T
+        yield Block(rows, columns, False, 1.0, (tile - number * many, row, column))
+
+
 def _all_but(adjacency: Any, rank: int, ranks: int) -> Iterator[Block]:
     """All ordered pairs without the edges: of some rows, their own square once, and what lies right of it twice."""
     n = adjacency.shape[0]
@@ -89,13 +123,16 @@ def _all_but(adjacency: Any, rank: int, ranks: int) -> Iterator[Block]:
 
 def _summed(edges: Edges, joined: bool, z: Tensor, ball: PoincareBall, blocks: Iterable[Block]) -> Tensor:
     root: Tensor | None = None
-    y = z.double()
+    y, dtype = z.double(), z.dtype
     if not ball.is_euclidean:
         root = torch.as_tensor(ball.c, device=z.device).double().sqrt()
         y = root * y
-        if float(torch.linalg.vector_norm(y.detach(), dim=-1).amax()) > _FAR:
+        farthest = float(torch.linalg.vector_norm(y.detach(), dim=-1).amax())
+        if farthest > _FARTHEST:
             return _summed_by_distance(edges, joined, z, ball, blocks)
-    return _Sum.apply(edges, joined, blocks, z.dtype, y, root, *edges.parameters())
+        if farthest > _FAR:
+            dtype = torch.float64
+    return _Sum.apply(edges, joined, blocks, dtype, y, root, *edges.parameters())
 
 
 def _summed_by_distance(edges: Edges, joined: bool, z: Tensor, ball: PoincareBall, blocks: Iterable[Block]) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Self
 
@@ -95,6 +96,7 @@ class Prior(nn.Module):
         ball: The ball.
         scale: σ₀.
         kind: "riemannian" or "wrapped".
+        learn_scale: Makes σ₀ a parameter, which starts at the given value.
 
     Example:
         >>> Prior(2, PoincareBall(1.0))().loc
@@ -102,13 +104,29 @@ class Prior(nn.Module):
     """
 
     loc: Tensor
-    scale: Tensor
+    fixed_scale: Tensor
 
-    def __init__(self, d: int, ball: PoincareBall, scale: float = 1.0, kind: str = "riemannian") -> None:
+    def __init__(
+        self,
+        d: int,
+        ball: PoincareBall,
+        scale: float = 1.0,
+        kind: str = "riemannian",
+        *,
+        learn_scale: bool = False,
+    ) -> None:
         super().__init__()
         self.ball, self.kind = ball, kind
         self.register_buffer("loc", torch.zeros(d), persistent=False)
-        self.register_buffer("scale", torch.full((1,), float(scale)), persistent=False)
+        if learn_scale:
+            self.log_scale = nn.Parameter(torch.full((1,), math.log(scale)))
+        else:
+            self.register_buffer("fixed_scale", torch.full((1,), float(scale)), persistent=False)
+
+    @property
+    def scale(self) -> Tensor:
+        """σ₀, shape (1,)."""
+        return self.log_scale.exp() if hasattr(self, "log_scale") else self.fixed_scale
 
     def forward(self) -> RiemannianNormal | WrappedNormal:
         """p(z)."""

@@ -20,6 +20,7 @@ class TrainConfig:
     max_epochs: int = 200
     batch_size: int = 128  # rows of a step, over all ranks
     learning_rate: float = 1e-3
+    decay: float = 1.0  # the last epoch's learning rate, as a part of the first's; geometric in between
     beta: float = 1.0  # weight of the divergence
     distance_weight: float = 0.0  # of the distance term; 0 is the paper's objective
     kl: str = "sample"
@@ -43,6 +44,17 @@ class TrainConfig:
             raise ValueError("compile does not go with a distance term. Set distance_weight=0 or compile=False.")
         if not self.learning_rate > 0:
             raise ValueError(f"learning_rate must be above 0, got {self.learning_rate}.")
+        if not self.decay > 0:
+            raise ValueError(f"decay must be above 0, got {self.decay}.")
+
+    def rate_at(self, epoch: int) -> float:
+        """The learning rate of an epoch, counted from 0.
+
+        Example:
+            >>> TrainConfig(max_epochs=3, learning_rate=1.0, decay=0.01).rate_at(1)
+            0.1
+        """
+        return self.learning_rate * self.decay ** (epoch / max(1, self.max_epochs - 1))
 
     def as_dict(self) -> dict[str, Any]:
         """The fields, ready for JSON."""

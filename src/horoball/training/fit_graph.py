@@ -13,16 +13,29 @@ from horoball.training.graph_objective import GraphObjective
 from horoball.training.loop import State, run_loop
 from horoball.training.progress import Progress
 
-__all__ = ["GRAPH_TRAINING", "fit_graph"]
+__all__ = ["FREE_TRAINING", "PAPER_TRAINING", "fit_graph", "training_for"]
 
-# Kipf & Welling's full-batch training, as far as the paper follows it.
-GRAPH_TRAINING = TrainConfig(max_epochs=800, batch_size=1 << 40, learning_rate=1e-2, validation=0.0, patience=0)
+# Kipf & Welling's full-batch training, as far as the paper follows it: a step sees all edges.
+PAPER_TRAINING = TrainConfig(max_epochs=800, batch_size=1 << 40, learning_rate=1e-2, validation=0.0, patience=0)
+# Nodes with posteriors of their own have far to go, each by itself, and then to come to rest.
+FREE_TRAINING = PAPER_TRAINING.replace(max_epochs=1000, learning_rate=0.2, decay=0.05)
+
+
+def training_for(encoder: str, **changes: Any) -> TrainConfig:
+    """Settings that suit an encoder, with some changed; what is None stays as it is.
+
+    Example:
+        >>> training_for("gcn", max_epochs=None).max_epochs, training_for("free", max_epochs=5).max_epochs
+        (800, 5)
+    """
+    given = {name: value for name, value in changes.items() if value is not None}
+    return (PAPER_TRAINING if encoder == "gcn" else FREE_TRAINING).replace(**given)
 
 
 def fit_graph(
     model: GraphVAE,
     graph: Graph,
-    config: TrainConfig = GRAPH_TRAINING,
+    config: TrainConfig = PAPER_TRAINING,
     folder: Path | None = None,
     *,
     non_edges: int | None = None,
@@ -35,7 +48,7 @@ def fit_graph(
     Args:
         model: The model, trained in place.
         graph: The graph, which is both what the encoder sees and what is to be predicted.
-        config: Settings; batch_size counts edges, and a step propagates through the whole graph.
+        config: Settings; batch_size counts edges. A graph convolution sees the whole graph at every step.
         folder: Where checkpoints and metrics go; nothing is written without one.
         non_edges: Pairs drawn for every edge of a step, for large graphs; None for all n² pairs, exactly.
         resume: Go on from the folder's last checkpoint, if there is one.
@@ -46,7 +59,7 @@ def fit_graph(
         >>> from horoball.models import GraphConfig
         >>> graph = Graph.of([(0, 1), (1, 2), (2, 3)])
         >>> model = GraphVAE.from_config(GraphConfig(nodes=4))
-        >>> len(fit_graph(model, graph, GRAPH_TRAINING.replace(max_epochs=2)).history)
+        >>> len(fit_graph(model, graph, PAPER_TRAINING.replace(max_epochs=2)).history)
         2
     """
     source, objective = PairSource(graph, non_edges), GraphObjective(model, graph, config)

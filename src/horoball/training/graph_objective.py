@@ -8,8 +8,9 @@ import torch
 from torch import Tensor, nn
 
 from horoball.data.graphs import Graph
+from horoball.data.pair_tiles import Tiles
 from horoball.models.graph_vae import GraphVAE
-from horoball.models.pair_sums import log_prob_of_non_edges, log_prob_of_pairs
+from horoball.models.pair_sums import log_prob_of_non_edges, log_prob_of_pairs, log_prob_of_tiles
 from horoball.training.config import TrainConfig
 
 __all__ = ["GraphObjective"]
@@ -37,11 +38,9 @@ class GraphObjective(nn.Module):
 
     def __init__(self, model: GraphVAE, graph: Graph, config: TrainConfig) -> None:
         super().__init__()
-        from horoball.models.graph_convolution import propagation
-
         self.model, self.config = model, config
         # Not buffers: they are the graph's, not the model's, and DDP cannot send sparse ones.
-        self._propagation, self._features = propagation(graph), graph.features
+        self._propagation, self._features = model.propagation(graph), graph.features
         self._graph, self._adjacency = graph, None
 
     @property
@@ -52,7 +51,7 @@ class GraphObjective(nn.Module):
     def forward(
         self,
         edges: Tensor,
-        non_edges: Tensor | None = None,
+        non_edges: Tiles | None = None,
         edge_weight: float = 2.0,
         non_edge_weight: float = 1.0,
         share: tuple[int, int] = (0, 1),
@@ -61,7 +60,7 @@ class GraphObjective(nn.Module):
 
         Args:
             edges: Edges, shape (edges, 2).
-            non_edges: Pairs that are no edges, shape (pairs, 2); None for all there are.
+            non_edges: Pairs that are not joined; None for all there are.
             edge_weight: What an edge counts for; twice if all are given, for each stands for two ordered pairs.
             non_edge_weight: What a pair that is no edge counts for.
             share: The rank and how many there are.
@@ -74,7 +73,7 @@ class GraphObjective(nn.Module):
         if non_edges is None:
             apart = log_prob_of_non_edges(model.edges, z, model.ball, self.adjacency(), rank, ranks)
         else:
-            apart = log_prob_of_pairs(model.edges, z, model.ball, non_edges, joined=False)
+            apart = log_prob_of_tiles(model.edges, z, model.ball, non_edges)
         reconstruction = -joined - non_edge_weight * apart
         return torch.stack((reconstruction + self.config.beta * kl, reconstruction, kl))
 

@@ -19,12 +19,12 @@ from horoball.data.link_split import Pairs, split_links
 from horoball.models.graph_vae import GraphConfig, GraphVAE
 from horoball.training.checkpoint import load_checkpoint, save_checkpoint
 from horoball.training.config import TrainConfig
-from horoball.training.fit_graph import GRAPH_TRAINING, fit_graph
+from horoball.training.fit_graph import FREE_TRAINING, fit_graph
 from horoball.training.loop import LAST, load_weights
 from horoball.training.progress import Progress
 from horoball.training.run import FINAL
 
-__all__ = ["GraphRun", "non_edges_for", "train_graph"]
+__all__ = ["GraphRun", "encoder_for", "non_edges_for", "train_graph"]
 
 GRAPH = "graph.safetensors"
 _EXACT = 3000  # nodes up to which all pairs are summed, a tenth of a second an epoch
@@ -38,7 +38,7 @@ class GraphRun:
 
     Example:
         >>> import tempfile
-        >>> run = train_graph(Graph.of([(0, 1), (1, 2), (2, 3)]), {"d": 2}, GRAPH_TRAINING.replace(max_epochs=1))
+        >>> run = train_graph(Graph.of([(0, 1), (1, 2), (2, 3)]), {"d": 2}, FREE_TRAINING.replace(max_epochs=1))
         >>> folder = Path(tempfile.mkdtemp())
         >>> run.save(folder)
         >>> torch.equal(GraphRun.load(folder).embed(), run.embed())
@@ -82,6 +82,16 @@ class GraphRun:
         return cls(model.eval(), graph, held_out, history, about)
 
 
+def encoder_for(graph: Graph) -> str:
+    """The encoder that suits a graph: a convolution if its nodes have features, else a posterior for each.
+
+    Example:
+        >>> encoder_for(Graph.of([(0, 1)]))
+        'free'
+    """
+    return "free" if graph.features is None else "gcn"
+
+
 def non_edges_for(graph: Graph) -> int | None:
     """Pairs to draw for every edge: None, for all pairs exactly, if the graph is small.
 
@@ -95,7 +105,7 @@ def non_edges_for(graph: Graph) -> int | None:
 def train_graph(
     graph: Graph,
     model: dict[str, Any],
-    config: TrainConfig = GRAPH_TRAINING,
+    config: TrainConfig = FREE_TRAINING,
     folder: Path | None = None,
     *,
     test: float = 0.0,
@@ -107,7 +117,7 @@ def train_graph(
 
     Args:
         graph: The graph.
-        model: Fields of `GraphConfig` other than nodes and features.
+        model: Fields of `GraphConfig` other than nodes and features; the encoder is that of `encoder_for` unless told.
         config: Settings of the training; batch_size counts edges.
         folder: Where the run is kept; nothing is written without one.
         test: Part of the edges to hold out, with as many non-edges, to judge link prediction by.
@@ -116,7 +126,7 @@ def train_graph(
         progress: Who is told how it goes.
 
     Example:
-        >>> run = train_graph(Graph.of([(0, 1), (1, 2), (2, 3)]), {"d": 2}, GRAPH_TRAINING.replace(max_epochs=2))
+        >>> run = train_graph(Graph.of([(0, 1), (1, 2), (2, 3)]), {"d": 2}, FREE_TRAINING.replace(max_epochs=2))
         >>> run.embed().shape
         torch.Size([4, 2])
     """
@@ -127,17 +137,19 @@ def train_graph(
     drawn = non_edges_for(graph) if non_edges == "auto" else non_edges
     if isinstance(drawn, str):
         raise ValueError(f'non_edges is a number, None or "auto", got {non_edges!r}.')
-    if drawn is not None:
+    if drawn:
         _log.info("Loss: %d random pairs for every edge, an unbiased estimate of the sum over all pairs.", drawn)
     features = 0 if graph.features is None else graph.features.shape[1]
-    model_config = GraphConfig(nodes=graph.nodes, features=features, **model)
+    model_config = GraphConfig(nodes=graph.nodes, features=features, **({"encoder": encoder_for(graph)} | model))
     torch.manual_seed(config.seed)
     vae = GraphVAE.from_config(model_config)
-    digest = hashlib.sha256(graph.edges.contiguous().numpy().tobytes()).hexdigest()
+    digest = hashlib.sha256(graph.edges.contiguous().numpy().tobytes())
+    if graph.features is not None:
+        digest.update(graph.features.contiguous().numpy().tobytes())
     about = {
         "model": model_config.as_dict(),
         "training": config.as_dict(),
-        "graph": {"nodes": graph.nodes, "edges": len(graph.edges), "digest": digest[:16]},
+        "graph": {"nodes": graph.nodes, "edges": len(graph.edges), "digest": digest.hexdigest()[:16]},
         "non_edges": drawn,
         "test": test,
         "version": version("horoball"),

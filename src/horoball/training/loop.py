@@ -141,6 +141,8 @@ def run_loop(
         while not state.done and state.epoch < config.max_epochs:
             order = Order(config.batch_size, config.seed, state.epoch, rank, ranks, state.step)
             steps = source.steps(order)
+            for group in optimizer.param_groups:
+                group["lr"] = config.rate_at(state.epoch)
             for batch in source.batches(order):
                 losses = _seeded(step_loss, batch, (config.seed, state.epoch, state.step), rank, ranks)
                 # All ranks learn the same sums and so stop at the same step, on a signal or on a loss that is not

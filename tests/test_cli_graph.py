@@ -1,0 +1,223 @@
+"""`horoball graph fit`, `evaluate` and `embed`."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import subprocess
+import sys
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+import torch
+from click.testing import Result
+from typer.testing import CliRunner
+
+from horoball.cli import app
+from horoball.data import LeakWarning, random_tree
+from horoball.training.graph_run import GraphRun
+
+pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning")  # of Fabric, at import
+FAST = ["--quiet", "--hidden", "8", "--max-epochs", "2"]
+TREE = random_tree(60, seed=0).edges.tolist()
+
+
+def run(*arguments: object) -> Result:
+    logging.getLogger("horoball").handlers.clear()  # they write to the terminal of the command before
+    with warnings.catch_warnings():
+        warnings.simplefilter("default", LeakWarning)  # as it is outside of the tests
+        return CliRunner().invoke(app, ["graph", *map(str, arguments)])
+
+
+def done(*arguments: object) -> Result:
+    """The result of a command that is to succeed."""
+    result = run(*arguments)
+    assert result.exit_code == 0, (result.output, result.exception)
+    return result
+
+
+def refused(*arguments: object) -> str:
+    """The one line with which a command is to refuse; before it, only what it made of the file may have been told."""
+    result = run(*arguments)
+    assert isinstance(result.exception, SystemExit), repr(result.exception)
+    assert result.exit_code == 1
+    assert result.stdout == ""
+    told = ("Took the first line of ", "Dropped ")
+    lines = [line for line in result.stderr.splitlines() if not line.startswith(told)]
+    assert len(lines) == 1, result.stderr
+    assert lines[0].startswith("Error: ")
+    return lines[0]
+
+
+@pytest.fixture(autouse=True)
+def _a_process_of_its_own() -> Iterator[None]:
+    """Commands seed the global generator."""
+    with torch.random.fork_rng(devices=[]):
+        yield
+
+
+@pytest.fixture(scope="module")
+def edges(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("data") / "tree.csv"
+    path.write_text("parent,child\n" + "".join(f"nœud {i},nœud {j}\n" for i, j in TREE))
+    return path
+
+
+@pytest.fixture(scope="module")
+def fitted(edges: Path) -> Path:
+    """A finished run; tests read it and leave it as it is."""
+    folder = edges.parent / "run"
+    done("fit", edges, "-o", folder, *FAST, "--test", 0.1, "--dim", 3)
+    return folder
+
+
+def test_a_fit_leaves_a_run_and_says_what_it_is(edges: Path, tmp_path: Path) -> None:
+    result = done("fit", edges, "-o", tmp_path / "run", *FAST, "--edges", "fermi_dirac", "--c", "learn")
+    told = json.loads(result.stdout)
+    assert told["nodes, edges"] == "60, 59"
+    assert [told[name] for name in ("encoder", "law of an edge", "pairs", "epochs")] == ["free", "fermi_dirac", "all", "2"]
+    assert told["posterior"].startswith("wrapped, d = 2, c = ")
+    names = {"model.safetensors", "last.safetensors", "metrics.jsonl", "graph.safetensors"}
+    assert {file.name for file in (tmp_path / "run").iterdir()} == names
+    again = done("fit", edges, "-o", tmp_path / "again", *FAST, "--edges", "fermi_dirac", "--c", "learn")
+    assert json.loads(again.stdout) | {"run": ""} == told | {"run": ""}
+    first, second = (GraphRun.load(tmp_path / name) for name in ("run", "again"))
+    assert torch.equal(first.embed(), second.embed())  # the same command, the same model
+
+
+def test_names_reach_the_table(fitted: Path, tmp_path: Path) -> None:
+    result = done("embed", fitted, "-o", tmp_path / "nodes.parquet")
+    assert "60 nodes, 3 coordinates" in result.stderr
+    table = pq.read_table(tmp_path / "nodes.parquet")
+    assert table.column_names == ["node", "z0", "z1", "z2"]
+    assert sorted(table["node"].to_pylist()) == sorted(f"nœud {i}" for i in range(60))
+    kept = GraphRun.load(fitted)
+    assert table["node"].to_pylist() == kept.graph.names.tolist()  # type: ignore[union-attr]
+    z = torch.tensor([table[f"z{i}"].to_pylist() for i in range(3)], dtype=torch.float64).T
+    assert torch.equal(z, kept.embed())
+    assert [path.name for path in tmp_path.iterdir()] == ["nodes.parquet"]
+
+
+def test_nodes_without_names_are_numbers(tmp_path: Path) -> None:
+    (tmp_path / "tree.txt").write_text("# a path\n0 1\n1 2\n2 3\n")
+    done("fit", tmp_path / "tree.txt", "-o", tmp_path / "run", *FAST)
+    done("embed", tmp_path / "run", "-o", tmp_path / "nodes.parquet")
+    assert pq.read_table(tmp_path / "nodes.parquet")["node"].to_pylist() == [0, 1, 2, 3]
+
+
+def test_held_out_edges_are_told_beside_simple_rules_and_the_leak_in_one_line(edges: Path, tmp_path: Path) -> None:
+    result = done("fit", edges, "-o", tmp_path / "run", *FAST, "--test", 0.1)
+    warned = [line for line in result.stderr.splitlines() if "Warning" in line]
+    assert len(warned) == 1
+    assert warned[0].startswith("Warning: The split left ")
+    assert "Compare with the baselines" in warned[0]
+    assert ".py" not in result.stderr
+    told = json.loads(done("evaluate", tmp_path / "run").stdout)
+    rows = {name: value for name, value in told.items() if name.startswith("AUC / AP")}
+    assert "AUC / AP, this model" in rows
+    assert len(rows) >= 7
+    for value in rows.values():
+        auc, ap = map(float, value.split(" / "))
+        assert 0 <= auc <= 100
+        assert 0 <= ap <= 100
+    assert {"mean average precision", "mean rank", "distortion of path lengths", "nodes ranked"} <= set(told)
+
+
+def test_without_held_out_edges_there_is_no_auc(edges: Path, tmp_path: Path) -> None:
+    result = done("fit", edges, "-o", tmp_path / "run", *FAST)
+    assert "Warning" not in result.stderr
+    assert not [name for name in json.loads(done("evaluate", tmp_path / "run").stdout) if "AUC" in name]
+
+
+def test_a_folder_with_a_run_is_not_written_over(edges: Path, fitted: Path) -> None:
+    before = {path.name: path.read_bytes() for path in fitted.iterdir()}
+    assert "already holds a run. Choose another folder, or go on with --resume" in refused(
+        "fit", edges, "-o", fitted, *FAST
+    )
+    assert {path.name: path.read_bytes() for path in fitted.iterdir()} == before
+
+
+def test_a_run_is_gone_on_with(edges: Path, tmp_path: Path) -> None:
+    folder, longer = tmp_path / "run", ["--quiet", "--max-epochs", "5"]
+    done("fit", edges, "-o", folder, *FAST, "--resume")  # nothing to go on with: it starts
+    first = GraphRun.load(folder)
+    done("fit", edges, "-o", folder, *FAST, "--resume")  # nothing left to do
+    assert torch.equal(GraphRun.load(folder).embed(), first.embed())
+    done("fit", edges, "-o", folder, *FAST, *longer, "--resume")
+    whole = GraphRun.load(folder)
+    assert whole.history[:2] == first.history
+    assert len(whole.history) == 5
+    other = tmp_path / "other.csv"
+    other.write_text("".join(edges.read_text().splitlines(keepends=True)[:-1]))
+    assert "Resume with the options of the first fit" in refused("fit", other, "-o", folder, *FAST, *longer, "--resume")
+    assert torch.equal(GraphRun.load(folder).embed(), whole.embed())
+
+
+def test_pairs_are_drawn_when_asked(edges: Path, tmp_path: Path) -> None:
+    result = done("fit", edges, "-o", tmp_path / "run", *FAST, "--non-edges", 4, "--batch-size", 20)
+    assert json.loads(result.stdout)["pairs"] == "4 random pairs for every edge"
+    assert "an unbiased estimate" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "is empty: it has no edges"),
+        ("a,b\n", "has no edges below its header line"),
+        ("a,b\nx,x\n", "has no edges between different nodes (1 node)"),
+        ("a\nx\ny\n", "line 1: expected two node ids, got 1 column"),
+        ("a,b\nx,y\nz,\n", "line 3: a node id is missing"),
+    ],
+    ids=["empty", "header", "one node", "one column", "missing end"],
+)
+def test_files_that_hold_no_graph_are_refused(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "edges.csv"
+    path.write_text(text)
+    assert message in refused("fit", path, "-o", tmp_path / "run", *FAST)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    assert "nowhere.csv" in refused("fit", tmp_path / "nowhere.csv", "-o", tmp_path / "run", *FAST)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--c", "round"], "--c is a number or 'learn', got 'round'"),
+        (["--c", "-1"], "expects c >= 0"),
+        (["--dim", "0"], "d >= 1"),
+        (["--non-edges", "some"], "--non-edges is a whole number, 'all' or 'auto', got 'some'"),
+        (["--non-edges", "0"], "non_edges must be at least 1"),
+        (["--non-edges", "inf"], "got 'inf'"),
+        (["--non-edges", "2.5"], "got '2.5'"),
+        (["--test", "1.5"], "Expected test as a part"),
+        (["--test", "0.001"], "too few to hold out"),
+        (["--max-epochs", "0"], "max_epochs must be at least 1"),
+        (["--batch-size", "0"], "batch_size must be at least 1"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(edges: Path, tmp_path: Path, options: list[str], message: str) -> None:
+    assert message in refused("fit", edges, "-o", tmp_path / "run", *FAST, *options)
+
+
+def test_what_is_no_run_is_refused(fitted: Path, tmp_path: Path) -> None:
+    for command in (["evaluate", tmp_path], ["embed", tmp_path, "-o", tmp_path / "nodes.parquet"]):
+        assert "holds no model of a graph" in refused(*command)
+    assert "ends in .parquet" in refused("embed", fitted, "-o", tmp_path / "nodes.csv")
+    assert not list(tmp_path.iterdir())
+
+
+def test_help_does_not_wait_for_torch() -> None:
+    told_at_the_end = "atexit.register(lambda: print('torch' in sys.modules))"
+    code = f"import atexit, sys; from horoball.cli import app; {told_at_the_end}; app()"
+    for arguments in (["--help"], ["graph", "--help"], ["graph", "fit", "--help"]):
+        environment = os.environ | {"COLUMNS": "120"}
+        command = [sys.executable, "-c", code, *arguments]
+        told = subprocess.run(command, capture_output=True, text=True, check=True, env=environment).stdout
+        assert told.splitlines()[-1] == "False"
+        assert "graph" in told
