@@ -79,7 +79,12 @@ def test_a_fit_leaves_a_run_and_says_what_it_is(edges: Path, tmp_path: Path) -> 
     result = done("fit", edges, "-o", tmp_path / "run", *FAST, "--edges", "fermi_dirac", "--c", "learn")
     told = json.loads(result.stdout)
     assert told["nodes, edges"] == "60, 59"
-    assert [told[name] for name in ("encoder", "law of an edge", "pairs", "epochs")] == ["free", "fermi_dirac", "all", "2"]
+    assert [told[name] for name in ("encoder", "law of an edge", "pairs", "epochs")] == [
+        "free",
+        "fermi_dirac",
+        "all",
+        "2",
+    ]
     assert told["posterior"].startswith("wrapped, d = 2, c = ")
     names = {"model.safetensors", "last.safetensors", "metrics.jsonl", "graph.safetensors"}
     assert {file.name for file in (tmp_path / "run").iterdir()} == names

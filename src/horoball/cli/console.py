@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import sys
 from collections.abc import Callable
 from functools import wraps
@@ -26,7 +27,8 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-console = Console(stderr=True)
+FIRST = os.environ.get("RANK", "0") == "0"  # of processes that torchrun started, one speaks
+console = Console(stderr=True, quiet=not FIRST)
 
 
 def for_people(command: Callable[..., None]) -> Callable[..., None]:
@@ -91,6 +93,8 @@ def show(run: Run, folder: Path) -> None:
 
 def print_table(numbers: dict[str, str]) -> None:
     """A table for a person, JSON for a pipe."""
+    if not FIRST:
+        return
     if not sys.stdout.isatty():
         print(json.dumps(numbers, ensure_ascii=False))
         return
@@ -102,6 +106,8 @@ def print_table(numbers: dict[str, str]) -> None:
 
 def log_to_console() -> None:
     """Let the library's messages be seen."""
+    if not FIRST:
+        return
     logger = logging.getLogger("horoball")
     logger.setLevel(logging.INFO)
     if not logger.handlers:

@@ -5,7 +5,9 @@ from horoball.data.geodesics import geodesics, neighbour_graph
 from horoball.data.graphs import Graph
 from horoball.data.images import mnist
 from horoball.data.link_split import LeakWarning, LinkSplit, Pairs, split_links
+from horoball.data.neighbour_pairs import NeighbourSource
 from horoball.data.paper_graphs import paper_graph
+from horoball.data.path_axes import path_axes
 from horoball.data.random_graphs import preferential_attachment, random_tree
 from horoball.data.read import read
 from horoball.data.read_graph import read_graph
@@ -16,6 +18,7 @@ __all__ = [
     "Graph",
     "LeakWarning",
     "LinkSplit",
+    "NeighbourSource",
     "Order",
     "Pairs",
     "Table",
@@ -24,6 +27,7 @@ __all__ = [
     "mnist",
     "neighbour_graph",
     "paper_graph",
+    "path_axes",
     "preferential_attachment",
     "random_tree",
     "read",

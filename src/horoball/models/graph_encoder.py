@@ -17,6 +17,8 @@ ENCODERS = ("gcn", "free")
 class GraphEncoder(nn.Module):
     """Two graph convolutions that emit every node's posterior.
 
+    A wrapped normal has a scale for each axis, as in Kipf & Welling (2016); a Riemannian normal has one.
+
     Args:
         inputs: Features of a node, or the number of nodes if there are none.
         d: Dimension of the ball.
@@ -50,12 +52,12 @@ class GraphEncoder(nn.Module):
 
         self.d, self.ball, self.posterior = d, ball, posterior
         self.first = GraphConvolution(inputs, hidden, featureless=featureless)
-        self.second = GraphConvolution(hidden, d + 1)
+        self.second = GraphConvolution(hidden, 2 * d if posterior == "wrapped" else d + 1)
 
     def forward(self, x: Tensor | None, edges: Tensor) -> RiemannianNormal | WrappedNormal:
         """q(z | A, X)."""
-        loc, raw = self.second(torch.relu(self.first(x, edges)), edges).split((self.d, 1), -1)
-        scale = nn.functional.softplus(raw) + LEAST_SCALE
+        outputs = self.second(torch.relu(self.first(x, edges)), edges)
+        loc, scale = outputs[..., : self.d], nn.functional.softplus(outputs[..., self.d :]) + LEAST_SCALE
         return posterior_kind(self.posterior, self.d)(loc, scale, self.ball, validate_args=False)
 
 
@@ -83,6 +85,11 @@ class FreeEncoder(nn.Module):
         self.d, self.ball, self.posterior = d, ball, posterior
         self.loc = nn.Parameter(torch.randn(nodes, d))
         self.raw_scale = nn.Parameter(torch.full((nodes, 1), -1.0))
+
+    def start_at(self, loc: Tensor) -> None:
+        """Start near some points rather than at random, but no two nodes in one place."""
+        with torch.no_grad():
+            self.loc.mul_(0.1).add_(loc)
 
     def forward(self, nodes: Tensor | None = None, edges: Tensor | None = None) -> RiemannianNormal | WrappedNormal:
         """q(z), of all nodes or of those with some numbers; edges are not looked at."""

@@ -16,6 +16,8 @@ from torch import Tensor
 
 from horoball.data.graphs import Graph
 from horoball.data.link_split import Pairs, split_links
+from horoball.data.path_axes import path_axes
+from horoball.models.graph_encoder import FreeEncoder
 from horoball.models.graph_vae import GraphConfig, GraphVAE
 from horoball.training.checkpoint import load_checkpoint, save_checkpoint
 from horoball.training.config import TrainConfig
@@ -143,6 +145,8 @@ def train_graph(
     model_config = GraphConfig(nodes=graph.nodes, features=features, **({"encoder": encoder_for(graph)} | model))
     torch.manual_seed(config.seed)
     vae = GraphVAE.from_config(model_config)
+    if isinstance(vae.encoder, FreeEncoder):
+        vae.encoder.start_at(path_axes(graph, model_config.d, seed=config.seed))
     digest = hashlib.sha256(graph.edges.contiguous().numpy().tobytes())
     if graph.features is not None:
         digest.update(graph.features.contiguous().numpy().tobytes())

@@ -1,0 +1,257 @@
+"""Graphs of a million nodes: `OMP_NUM_THREADS=1 python -m benchmarks.graphs scale|sampled|ranks`.
+
+scale    seconds of an epoch and peak memory by the number of nodes, each measurement a process of its own; beside it
+         the sum over all pairs, ours and by plain autograd
+sampled  link prediction on the diseases graph, trained on sampled pairs and on all of them
+ranks    one rank and two: seconds of an epoch, and link prediction
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from benchmarks.table import markdown
+from experiments import table4
+from experiments.runs import Setting, carry_out, interval, results
+from horoball.data import paper_graph, preferential_attachment, random_tree, split_links
+from horoball.data.link_split import LeakWarning
+from horoball.graphs import link_scores
+from horoball.models import GraphConfig, GraphVAE
+from horoball.training.engine import engine
+from horoball.training.fit_graph import PAPER_TRAINING, fit_graph
+from horoball.training.graph_objective import GraphObjective
+from horoball.training.progress import Silent
+
+NON_EDGES, D, SEEDS = 10, 5, 10
+NODES, EXACT, PLAIN = (10_000, 100_000, 1_000_000), (1000, 3000, 10_000), (1000, 2000, 4000)
+EPOCHS = {10_000: 10, 100_000: 5, 1_000_000: 3}  # after a first one, which is not counted
+GIB = 1 << 30
+Numbers = dict[str, float]
+
+
+class Clock(Silent):
+    """Seconds of every epoch, of the processor and of the wall."""
+
+    def __init__(self) -> None:
+        self.cpu, self.wall = [time.process_time()], [time.perf_counter()]
+
+    def epoch(self, line: dict[str, float]) -> None:
+        """Note the times."""
+        self.cpu.append(time.process_time())
+        self.wall.append(time.perf_counter())
+
+
+def _peak() -> float:
+    """Most memory that was resident so far, in bytes."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024.0
+
+
+def _model(nodes: int) -> GraphVAE:
+    torch.manual_seed(0)
+    return GraphVAE.from_config(GraphConfig(nodes=nodes, d=D, encoder="gcn"))
+
+
+def epoch(kind: str, nodes: int) -> Numbers:
+    """Training on sampled pairs, all edges in one step, and the embedding."""
+    with engine():  # imports the rest
+        pass
+    imported = _peak()
+    graph = random_tree(nodes) if kind == "tree" else preferential_attachment(nodes, 5)
+    model, clock = _model(nodes), Clock()
+    fit_graph(model, graph, PAPER_TRAINING.replace(max_epochs=1 + EPOCHS[nodes]), non_edges=NON_EDGES, progress=clock)
+    began = time.process_time()
+    model.ball.to_ball(model.embed(graph).double())
+    embed = time.process_time() - began
+    cpu, wall = (statistics.median(np.diff(times)[1:]) for times in (clock.cpu, clock.wall))
+    return {
+        "edges": len(graph.edges),
+        "epoch": cpu,
+        "wall": wall,
+        "embed": embed,
+        "peak": _peak(),
+        "above": _peak() - imported,
+    }
+
+
+def exact(nodes: int) -> Numbers:
+    """The loss over all pairs and its gradient."""
+    graph = random_tree(nodes)
+    objective = GraphObjective(_model(nodes), graph, PAPER_TRAINING)
+    objective(graph.edges[:1], None)[0].backward()  # first calls are slower
+    before, began = _peak(), time.process_time()
+    objective(graph.edges)[0].backward()
+    return {"epoch": time.process_time() - began, "above": _peak() - before}
+
+
+def plain(nodes: int) -> Numbers:
+    """The same sum as the formulas stand, by autograd in float32: all n² distances at once."""
+    graph = random_tree(nodes)
+    a = torch.from_numpy(graph.adjacency().toarray())
+    x = (torch.rand(nodes, D, generator=torch.Generator().manual_seed(0)) / 3).requires_grad_()
+    before, began = _peak(), time.process_time()
+    squares = (x.unsqueeze(0) - x.unsqueeze(1)).square().sum(-1)
+    inside = 1 - x.square().sum(-1)
+    d = torch.acosh(1 + 1e-6 + 2 * squares / (inside.unsqueeze(0) * inside.unsqueeze(1)))
+    p = 1 - torch.tanh(d)
+    value = a * torch.log(p + 1e-10) + (1 - a) * torch.log(1 - p + 1e-10)
+    value.sum().backward()
+    return {"epoch": time.process_time() - began, "above": _peak() - before}
+
+
+def _child(*arguments: object, ranks: int = 1) -> Any:
+    """A part of the benchmark in a process of its own, or one for each rank."""
+    launch = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={ranks}"] if ranks > 1 else []
+    command = [sys.executable, *launch, "-m", "benchmarks.graphs", *map(str, arguments)]
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
+    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)  # noqa: S603
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def _slope(x: Sequence[float], y: Sequence[float]) -> float:
+    return float(np.polyfit(np.log(x), np.log(y), 1)[0])
+
+
+def scale() -> bool:
+    """Seconds and memory by the number of nodes."""
+    lines, passed, largest = [], True, {}
+    for kind in ("tree", "preferential"):
+        found = [_child("epoch", kind, nodes) for nodes in NODES]
+        for nodes, one in zip(NODES, found, strict=True):
+            cells = [kind, f"{nodes:,}", f"{one['edges']:,.0f}", f"{one['epoch']:.3g}", f"{one['wall']:.3g}"]
+            lines.append([*cells, f"{one['embed']:.2g}", f"{one['peak'] / GIB:.2f}", f"{one['above'] / GIB:.3f}"])
+        slopes = [_slope(NODES, [one[key] for one in found]) for key in ("epoch", "wall", "embed", "above")]
+        passed &= slopes[0] <= 1.1 and found[-1]["peak"] < 12 * GIB
+        largest[kind] = found[-1]
+        seconds, wall, embed, memory = (f"{slope:.2f}" for slope in slopes)
+        lines.append([kind, "slope", "", seconds, wall, embed, "", memory])
+    header = ("graph", "nodes", "edges", "epoch, CPU s", "epoch, s", "embed, CPU s", "peak, GiB", "above imports, GiB")
+    print(markdown(header, lines))
+    _extrapolate(largest["tree"], largest["preferential"])
+    _dense()
+    return passed
+
+
+def _extrapolate(tree: Numbers, preferential: Numbers) -> None:
+    """What a node and an edge take, from two graphs with as many nodes, and what a billion edges would."""
+    n, edges = NODES[-1], preferential["edges"] - tree["edges"]
+    edge = {key: (preferential[key] - tree[key]) / edges for key in ("above", "epoch")}
+    node = {key: (tree[key] - edge[key] * tree["edges"]) / n for key in edge}
+    print(f"\nBytes: {node['above']:.0f} a node, {edge['above']:.0f} an edge.", end=" ")
+    print(f"Microseconds of an epoch: {1e6 * node['epoch']:.2f} a node, {1e6 * edge['epoch']:.2f} an edge.")
+    memory, seconds = (node[key] * 2e8 + edge[key] * 1e9 for key in ("above", "epoch"))
+    print(f"10⁹ edges, 2·10⁸ nodes: {memory / GIB:.0f} GiB, {seconds / 60:.0f} CPU minutes an epoch.\n")
+
+
+def _dense() -> None:
+    """The sum over all pairs, by the number of nodes."""
+    lines = []
+    for name, sizes in (("exact", EXACT), ("plain", PLAIN)):
+        found = [_child(name, nodes) for nodes in sizes]
+        lines += [
+            [name, f"{nodes:,}", f"{one['epoch']:.2f}", f"{one['above'] / (1 << 20):.0f}"]
+            for nodes, one in zip(sizes, found, strict=True)
+        ]
+    print(markdown(("sum over all pairs", "nodes", "CPU s", "memory above, MiB"), lines))
+    each = found[-1]["above"] / PLAIN[-1] ** 2
+    wall = math.sqrt(24 * GIB / each)
+    print(f"\nPlain autograd keeps {each:.0f} bytes a pair: 24 GiB are full at {wall:,.0f} nodes,", end=" ")
+    print(f"and 10⁶ nodes would need {each * 1e12 / (1 << 40):,.0f} TiB.")
+
+
+def sampled() -> bool:
+    """AUC on the diseases graph with sampled pairs and with all of them."""
+    settings: list[Setting] = [
+        {"graph": "diseases", "model": "P", "seed": seed, "epochs": 800, "non_edges": many}
+        for seed in range(SEEDS)
+        for many in (0, NON_EDGES)
+    ]
+    carry_out("sampled", settings, table4.run)
+    found = {(r["setting"]["non_edges"], r["setting"]["seed"]): r["result"] for r in results("sampled")}
+    names, lines = {0: "all pairs", NON_EDGES: f"{NON_EDGES} pairs an edge"}, []
+    for many, name in names.items():
+        figures = [interval(100 * found[many, seed][key] for seed in range(SEEDS)) for key in ("auc", "ap")]
+        lines.append([name, *(f"{mean:.2f} ± {half:.2f}" for mean, half in figures)])
+    differences = [
+        interval(100 * (found[NON_EDGES, seed][key] - found[0, seed][key]) for seed in range(SEEDS))
+        for key in ("auc", "ap")
+    ]
+    lines.append(["paired difference", *(f"{mean:+.2f} ± {half:.2f}" for mean, half in differences)])
+    print(markdown(("diseases, P, d = 5", "AUC, %", "AP, %"), lines))
+    return abs(differences[0][0]) <= differences[0][1]
+
+
+def rank_speed(nodes: int) -> Numbers:
+    """Wall seconds of an epoch, on as many ranks as were started."""
+    model, clock = _model(nodes), Clock()
+    graph = preferential_attachment(nodes, 5)
+    fit_graph(model, graph, PAPER_TRAINING.replace(max_epochs=8), non_edges=NON_EDGES, progress=clock)
+    return {"wall": statistics.median(np.diff(clock.wall)[1:])}
+
+
+def rank_quality(seeds: int) -> list[float]:
+    """AUC on some splits, trained on sampled pairs, on as many ranks as were started."""
+    found = []
+    for seed in range(seeds):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", LeakWarning)
+            split = split_links(paper_graph("diseases"), seed=seed)
+        pairs, is_edge = split.test
+        torch.manual_seed(seed)
+        model = GraphVAE.from_config(GraphConfig(nodes=split.train.nodes, d=D, encoder="gcn"))
+        fit_graph(model, split.train, PAPER_TRAINING.replace(max_epochs=400, seed=seed), non_edges=NON_EDGES)
+        z = model.embed(split.train).double()
+        found.append(link_scores(-model.ball.dist(z[pairs[:, 0]], z[pairs[:, 1]]), is_edge).auc)
+    return found
+
+
+def ranks(turns: int = 3, seeds: int = 5) -> bool:
+    """One rank and two."""
+    walls = [[_child("rank_speed", 100_000, ranks=count)["wall"] for count in (1, 2)] for _ in range(turns)]
+    one, two = (statistics.median(column) for column in zip(*walls, strict=True))
+    speed_up = statistics.median(a / b for a, b in walls)
+    quality = [_child("rank_quality", seeds, ranks=count) for count in (1, 2)]
+    lines = []
+    for count, wall, aucs in zip((1, 2), (one, two), quality, strict=True):
+        mean, half = interval(100 * auc for auc in aucs)
+        lines.append([str(count), f"{wall:.3f}", f"{mean:.2f} ± {half:.2f}"])
+    mean, half = interval(100 * (b - a) for a, b in zip(*quality, strict=True))
+    lines.append(["two and one", f"{speed_up:.2f} times", f"{mean:+.2f} ± {half:.2f}"])
+    print(markdown(("ranks", "10⁵ nodes: s an epoch", "diseases: AUC, %"), lines))
+    return abs(mean) <= half or abs(mean) < 0.05
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    whole = {"scale": scale, "sampled": sampled, "ranks": ranks}
+    parts: dict[str, Callable[..., Any]] = {
+        part.__name__: part for part in (epoch, exact, plain, rank_speed, rank_quality)
+    }
+    parser.add_argument("what", choices=(*whole, *parts))
+    parser.add_argument("of", nargs="*")
+    options = parser.parse_args(arguments)
+    torch.set_num_threads(1)
+    if options.what in parts:
+        found = parts[options.what](*(int(word) if word.isdigit() else word for word in options.of))
+        if os.environ.get("RANK", "0") == "0":
+            print(json.dumps(found), flush=True)
+        return 0
+    return 0 if whole[options.what]() else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
