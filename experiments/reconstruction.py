@@ -75,6 +75,8 @@ def table() -> str:
 
 
 def _line(start: str, values: list[dict[str, float]], sign: str = "") -> str:
+    if not values:
+        return start + " not run |" * len(FIGURES)
     cells = (interval(value[figure] for value in values) for figure in FIGURES)
     return start + "".join(f" {mean:{sign}.3g} ± {half:.2g} |" for mean, half in cells)
 

@@ -84,7 +84,7 @@ def run(part: str, encoder: str, edges: str, model: str, seed: int, epochs: int 
         "mean_rank": found.mean_rank,
         "loss": last["loss"],
         "kl": last["kl"],
-        "prior_scale": float(vae.prior.scale),
+        "prior_scale": float(vae.prior.scale.detach()),
         "root_nearer_to_origin_than": float((radius > radius[root]).double().mean()),
     }
 
