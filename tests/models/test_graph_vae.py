@@ -111,7 +111,7 @@ def test_the_size_of_a_model_with_features_is_not_that_of_the_graph() -> None:
     def size(nodes: int) -> int:
         return sum(p.numel() for p in GraphVAE.from_config(GraphConfig(nodes, features=3)).parameters())
 
-    assert size(10) == size(1000) == 3 * 32 + 32 + 32 * 3 + 3
+    assert size(10) == size(1000) == 3 * 32 + 32 + 32 * 4 + 4
 
 
 @pytest.mark.parametrize("posterior", ["wrapped", "riemannian"])
