@@ -12,7 +12,6 @@ the mean over neighbourhoods is not that of the whole graph. With all neighbours
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -23,6 +22,7 @@ from torch import Tensor
 from horoball.data.graphs import Graph
 from horoball.data.pairs import PairSource
 from horoball.data.table import Order
+from horoball.geometric import geometric
 
 __all__ = ["NeighbourSource", "SubgraphBatch"]
 
@@ -138,14 +138,7 @@ def _matrix(edge_index: Tensor, d: Tensor) -> Tensor:
 
 
 def _loader(graph: Graph, neighbours: tuple[int, ...], non_edges: int) -> Any:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of torch.jit.script, at import
-        from torch_geometric import typing
-        from torch_geometric.data import Data
-        from torch_geometric.loader import LinkNeighborLoader
-        from torch_geometric.sampler import NegativeSampling
-
-    if not typing.WITH_PYG_LIB:
+    if not geometric("typing").WITH_PYG_LIB:
         release = torch.__version__.split("+")[0]
         raise ImportError(
             "Sampling of neighbours needs pyg-lib, which does not come with PyTorch Geometric. Install it with: "
@@ -153,7 +146,7 @@ def _loader(graph: Graph, neighbours: tuple[int, ...], non_edges: int) -> Any:
             "neighbours, by fit_graph(..., non_edges=10), which needs memory for the nodes and edges only."
         )
     edge_index = torch.cat((graph.edges, graph.edges.flip(1))).T.contiguous()
-    data = Data(edge_index=edge_index, num_nodes=graph.nodes)
-    return LinkNeighborLoader(
-        data, list(neighbours), edge_label_index=graph.edges.T, neg_sampling=NegativeSampling("binary", non_edges)
-    )
+    data = geometric("data").Data(edge_index=edge_index, num_nodes=graph.nodes)
+    drawn = geometric("sampler").NegativeSampling("binary", non_edges)
+    loader = geometric("loader").LinkNeighborLoader
+    return loader(data, list(neighbours), edge_label_index=graph.edges.T, neg_sampling=drawn)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -12,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from horoball.data.graphs import Graph
+from horoball.geometric import geometric
 
 __all__ = ["vgae_scores"]
 
@@ -73,16 +73,8 @@ def _seeded(seed: int) -> Iterator[None]:
 
 
 def _model(edges: Tensor, nodes: int, hidden: int, d: int) -> Any:
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the library warns of torch.jit.script when it is imported
-            from torch_geometric.nn import VGAE, GCNConv
-            from torch_geometric.nn.conv.gcn_conv import gcn_norm
-            from torch_geometric.nn.inits import glorot
-    except ModuleNotFoundError:
-        raise ModuleNotFoundError(
-            'vgae_scores needs PyTorch Geometric. Install it with: pip install "horoball[graph]".'
-        ) from None
+    GCNConv = geometric("nn").GCNConv
+    gcn_norm = geometric("nn.conv.gcn_conv").gcn_norm
 
     class Encoder(nn.Module):
         """Two convolutions of one unit vector a node, which are not formed: their product with weights is a lookup."""
@@ -99,6 +91,6 @@ def _model(edges: Tensor, nodes: int, hidden: int, d: int) -> Any:
             h = self.first(torch.arange(nodes), *self.graph).relu()
             return self.mean(h, *self.graph), self.log_scale(h, *self.graph)
 
-    model = VGAE(Encoder())
-    glorot(model.encoder.first.lin.weight)  # as a linear layer has it; an embedding starts far larger
+    model = geometric("nn").VGAE(Encoder())
+    geometric("nn.inits").glorot(model.encoder.first.lin.weight)  # as in a linear layer; an embedding starts far larger
     return model

@@ -9,16 +9,12 @@ import torch
 from torch import Tensor, nn
 
 from horoball.data.graphs import Graph
-
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # of torch.jit.script, at import
-    try:
-        from torch_geometric.nn import GCNConv
-        from torch_geometric.nn.conv.gcn_conv import gcn_norm
-    except ImportError:
-        raise ImportError('Graphs need PyTorch Geometric. Install it with: pip install "horoball[graph]"') from None
+from horoball.geometric import geometric
 
 __all__ = ["GraphConvolution", "propagation"]
+
+GCNConv: Any = geometric("nn").GCNConv
+gcn_norm: Any = geometric("nn.conv.gcn_conv").gcn_norm
 
 
 def propagation(graph: Graph) -> Tensor:
