@@ -12,104 +12,22 @@ import argparse
 import json
 import math
 import os
-import resource
 import statistics
 import subprocess
 import sys
-import time
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import torch
 
+from benchmarks.graph_costs import EPOCHS, NON_EDGES, Numbers, epoch, exact, plain, rank_speed
 from benchmarks.table import markdown
 from experiments import table4
 from experiments.runs import Setting, carry_out, interval, results
-from horoball.data import paper_graph, preferential_attachment, random_tree, split_links
-from horoball.data.link_split import LeakWarning
-from horoball.graphs import link_scores
-from horoball.models import GraphConfig, GraphVAE
-from horoball.training.engine import engine
-from horoball.training.fit_graph import PAPER_TRAINING, fit_graph
-from horoball.training.graph_objective import GraphObjective
-from horoball.training.progress import Silent
 
-NON_EDGES, D, SEEDS = 10, 5, 10
-NODES, EXACT, PLAIN = (10_000, 100_000, 1_000_000), (1000, 3000, 10_000), (1000, 2000, 4000)
-EPOCHS = {10_000: 10, 100_000: 5, 1_000_000: 3}  # after a first one, which is not counted
+NODES, EXACT, PLAIN, SEEDS = tuple(EPOCHS), (1000, 3000, 10_000), (1000, 2000, 4000), 10
 GIB = 1 << 30
-Numbers = dict[str, float]
-
-
-class Clock(Silent):
-    """Seconds of every epoch, of the processor and of the wall."""
-
-    def __init__(self) -> None:
-        self.cpu, self.wall = [time.process_time()], [time.perf_counter()]
-
-    def epoch(self, line: dict[str, float]) -> None:
-        """Note the times."""
-        self.cpu.append(time.process_time())
-        self.wall.append(time.perf_counter())
-
-
-def _peak() -> float:
-    """Most memory that was resident so far, in bytes."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024.0
-
-
-def _model(nodes: int) -> GraphVAE:
-    torch.manual_seed(0)
-    return GraphVAE.from_config(GraphConfig(nodes=nodes, d=D, encoder="gcn"))
-
-
-def epoch(kind: str, nodes: int) -> Numbers:
-    """Training on sampled pairs, all edges in one step, and the embedding."""
-    with engine():  # imports the rest
-        pass
-    imported = _peak()
-    graph = random_tree(nodes) if kind == "tree" else preferential_attachment(nodes, 5)
-    model, clock = _model(nodes), Clock()
-    fit_graph(model, graph, PAPER_TRAINING.replace(max_epochs=1 + EPOCHS[nodes]), non_edges=NON_EDGES, progress=clock)
-    began = time.process_time()
-    model.ball.to_ball(model.embed(graph).double())
-    embed = time.process_time() - began
-    cpu, wall = (statistics.median(np.diff(times)[1:]) for times in (clock.cpu, clock.wall))
-    return {
-        "edges": len(graph.edges),
-        "epoch": cpu,
-        "wall": wall,
-        "embed": embed,
-        "peak": _peak(),
-        "above": _peak() - imported,
-    }
-
-
-def exact(nodes: int) -> Numbers:
-    """The loss over all pairs and its gradient."""
-    graph = random_tree(nodes)
-    objective = GraphObjective(_model(nodes), graph, PAPER_TRAINING)
-    objective(graph.edges[:1], None)[0].backward()  # first calls are slower
-    before, began = _peak(), time.process_time()
-    objective(graph.edges)[0].backward()
-    return {"epoch": time.process_time() - began, "above": _peak() - before}
-
-
-def plain(nodes: int) -> Numbers:
-    """The same sum as the formulas stand, by autograd in float32: all n² distances at once."""
-    graph = random_tree(nodes)
-    a = torch.from_numpy(graph.adjacency().toarray())
-    x = (torch.rand(nodes, D, generator=torch.Generator().manual_seed(0)) / 3).requires_grad_()
-    before, began = _peak(), time.process_time()
-    squares = (x.unsqueeze(0) - x.unsqueeze(1)).square().sum(-1)
-    inside = 1 - x.square().sum(-1)
-    d = torch.acosh(1 + 1e-6 + 2 * squares / (inside.unsqueeze(0) * inside.unsqueeze(1)))
-    p = 1 - torch.tanh(d)
-    value = a * torch.log(p + 1e-10) + (1 - a) * torch.log(1 - p + 1e-10)
-    value.sum().backward()
-    return {"epoch": time.process_time() - began, "above": _peak() - before}
 
 
 def _child(*arguments: object, ranks: int = 1) -> Any:
@@ -194,28 +112,9 @@ def sampled() -> bool:
     return abs(differences[0][0]) <= differences[0][1]
 
 
-def rank_speed(nodes: int) -> Numbers:
-    """Wall seconds of an epoch, on as many ranks as were started."""
-    model, clock = _model(nodes), Clock()
-    graph = preferential_attachment(nodes, 5)
-    fit_graph(model, graph, PAPER_TRAINING.replace(max_epochs=8), non_edges=NON_EDGES, progress=clock)
-    return {"wall": statistics.median(np.diff(clock.wall)[1:])}
-
-
 def rank_quality(seeds: int) -> list[float]:
     """AUC on some splits, trained on sampled pairs, on as many ranks as were started."""
-    found = []
-    for seed in range(seeds):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", LeakWarning)
-            split = split_links(paper_graph("diseases"), seed=seed)
-        pairs, is_edge = split.test
-        torch.manual_seed(seed)
-        model = GraphVAE.from_config(GraphConfig(nodes=split.train.nodes, d=D, encoder="gcn"))
-        fit_graph(model, split.train, PAPER_TRAINING.replace(max_epochs=400, seed=seed), non_edges=NON_EDGES)
-        z = model.embed(split.train).double()
-        found.append(link_scores(-model.ball.dist(z[pairs[:, 0]], z[pairs[:, 1]]), is_edge).auc)
-    return found
+    return [table4.run("diseases", "P", seed, epochs=400, non_edges=NON_EDGES)["auc"] for seed in range(seeds)]
 
 
 def ranks(turns: int = 3, seeds: int = 5) -> bool:

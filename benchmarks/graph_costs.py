@@ -1,0 +1,98 @@
+"""What one process measures of graphs: seconds and memory of an epoch, of a sum over all pairs, of a rank."""
+
+from __future__ import annotations
+
+import resource
+import statistics
+import time
+
+import numpy as np
+import torch
+
+from horoball.data import preferential_attachment, random_tree
+from horoball.models import GraphConfig, GraphVAE
+from horoball.training.engine import engine
+from horoball.training.fit_graph import PAPER_TRAINING, fit_graph
+from horoball.training.graph_objective import GraphObjective
+from horoball.training.progress import Silent
+
+NON_EDGES, D = 10, 5
+EPOCHS = {10_000: 10, 100_000: 5, 1_000_000: 3}  # after a first one, which is not counted
+Numbers = dict[str, float]
+
+
+class Clock(Silent):
+    """Seconds of every epoch, of the processor and of the wall."""
+
+    def __init__(self) -> None:
+        self.cpu, self.wall = [time.process_time()], [time.perf_counter()]
+
+    def epoch(self, line: dict[str, float]) -> None:
+        """Note the times."""
+        self.cpu.append(time.process_time())
+        self.wall.append(time.perf_counter())
+
+
+def _peak() -> float:
+    """Most memory that was resident so far, in bytes."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024.0
+
+
+def _model(nodes: int) -> GraphVAE:
+    torch.manual_seed(0)
+    return GraphVAE.from_config(GraphConfig(nodes=nodes, d=D, encoder="gcn"))
+
+
+def epoch(kind: str, nodes: int) -> Numbers:
+    """Training on sampled pairs, all edges in one step, and the embedding."""
+    with engine():  # imports the rest
+        pass
+    imported = _peak()
+    graph = random_tree(nodes) if kind == "tree" else preferential_attachment(nodes, 5)
+    model, clock = _model(nodes), Clock()
+    fit_graph(model, graph, PAPER_TRAINING.replace(max_epochs=1 + EPOCHS[nodes]), non_edges=NON_EDGES, progress=clock)
+    began = time.process_time()
+    model.ball.to_ball(model.embed(graph).double())
+    embed = time.process_time() - began
+    cpu, wall = (statistics.median(np.diff(times)[1:]) for times in (clock.cpu, clock.wall))
+    return {
+        "edges": len(graph.edges),
+        "epoch": cpu,
+        "wall": wall,
+        "embed": embed,
+        "peak": _peak(),
+        "above": _peak() - imported,
+    }
+
+
+def exact(nodes: int) -> Numbers:
+    """The loss over all pairs and its gradient."""
+    graph = random_tree(nodes)
+    objective = GraphObjective(_model(nodes), graph, PAPER_TRAINING)
+    objective(graph.edges[:1], None)[0].backward()  # first calls are slower
+    before, began = _peak(), time.process_time()
+    objective(graph.edges)[0].backward()
+    return {"epoch": time.process_time() - began, "above": _peak() - before}
+
+
+def plain(nodes: int) -> Numbers:
+    """The same sum as the formulas stand, by autograd in float32: all n² distances at once."""
+    graph = random_tree(nodes)
+    a = torch.from_numpy(graph.adjacency().toarray())
+    x = (torch.rand(nodes, D, generator=torch.Generator().manual_seed(0)) / 3).requires_grad_()
+    before, began = _peak(), time.process_time()
+    squares = (x.unsqueeze(0) - x.unsqueeze(1)).square().sum(-1)
+    inside = 1 - x.square().sum(-1)
+    d = torch.acosh(1 + 1e-6 + 2 * squares / (inside.unsqueeze(0) * inside.unsqueeze(1)))
+    p = 1 - torch.tanh(d)
+    value = a * torch.log(p + 1e-10) + (1 - a) * torch.log(1 - p + 1e-10)
+    value.sum().backward()
+    return {"epoch": time.process_time() - began, "above": _peak() - before}
+
+
+def rank_speed(nodes: int) -> Numbers:
+    """Wall seconds of an epoch, on as many ranks as were started."""
+    model, clock = _model(nodes), Clock()
+    graph = preferential_attachment(nodes, 5)
+    fit_graph(model, graph, PAPER_TRAINING.replace(max_epochs=8), non_edges=NON_EDGES, progress=clock)
+    return {"wall": statistics.median(np.diff(clock.wall)[1:])}
