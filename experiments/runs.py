@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import platform
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from importlib.metadata import version
 from multiprocessing import get_context
@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from scipy.stats import t as student
 
-__all__ = ["RESULTS", "Setting", "carry_out", "interval", "results"]
+__all__ = ["RESULTS", "Setting", "carry_out", "figure", "interval", "paired", "results", "slug"]
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -32,7 +32,8 @@ def carry_out(study: str, settings: Iterable[Setting], run: Callable[..., dict[s
         run: A function at the top of a module, from a setting to a result that JSON can hold.
         workers: Number of processes.
     """
-    waiting = [setting for setting in settings if not _file(study, setting).exists()]
+    wanted = {_file(study, setting): setting for setting in settings}
+    waiting = [setting for path, setting in wanted.items() if not path.exists()]
     began = time.monotonic()
     print(f"{study}: {len(waiting)} runs to do", flush=True)
     if workers == 1:
@@ -42,10 +43,12 @@ def carry_out(study: str, settings: Iterable[Setting], run: Callable[..., dict[s
         for done, future in enumerate(as_completed(futures), 1):
             future.result()
             left = (time.monotonic() - began) / done * (len(waiting) - done)
-            print(f"  {_slug(futures[future])}: {done} of {len(waiting)}, {left / 60:.1f} min left", flush=True)
+            print(f"  {slug(futures[future])}: {done} of {len(waiting)}, {left / 60:.1f} min left", flush=True)
 
 
 def _one(study: str, setting: Setting, run: Callable[..., dict[str, Any]]) -> None:
+    if _file(study, setting).exists():  # by another command meanwhile
+        return
     began = time.perf_counter()
     result = run(**setting)
     seconds = time.perf_counter() - began
@@ -71,11 +74,41 @@ def interval(values: Iterable[float]) -> tuple[float, float]:
     return float(x.mean()), float(student.ppf(0.975, len(x) - 1) * x.std(ddof=1) / np.sqrt(len(x)))
 
 
-def _slug(setting: Setting) -> str:
+def figure(values: Iterable[float], digits: int = 1, sign: str = "") -> str:
+    """A mean with its interval as a table shows it; "not run" without values, no interval for a single one.
+
+    Example:
+        >>> figure([1.0, 2.0, 3.0]), figure([2.0]), figure([])
+        ('2.0 ± 2.5', '2.0', 'not run')
+    """
+    values = list(values)
+    mean, half = interval(values)
+    if not values:
+        return "not run"
+    return f"{mean:{sign}.{digits}f}" + (f" ± {half:.{digits}f}" if len(values) > 1 else "")
+
+
+def paired(first: Mapping[int, float], second: Mapping[int, float]) -> list[float]:
+    """Differences first − second of the seeds that both have.
+
+    Example:
+        >>> paired({0: 3.0, 1: 5.0}, {1: 4.0, 2: 1.0})
+        [1.0]
+    """
+    return [first[seed] - second[seed] for seed in sorted(first.keys() & second.keys())]
+
+
+def slug(setting: Setting) -> str:
+    """A name for a setting, as its file has it.
+
+    Example:
+        >>> slug({"c": 1.0, "seed": 3})
+        'c=1-seed=3'
+    """
     return "-".join(
         f"{key}={value:g}" if isinstance(value, float) else f"{key}={value}" for key, value in setting.items()
     )
 
 
 def _file(study: str, setting: Setting) -> Path:
-    return RESULTS / study / f"{_slug(setting)}.json"
+    return RESULTS / study / f"{slug(setting)}.json"

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from horoball.distributions import RiemannianNormal, WrappedNormal
 from horoball.manifolds import PoincareBall
-from horoball.models.encoder import LEAST_SCALE, posterior_kind
+from horoball.models.posterior import posterior, posterior_size
 
 __all__ = ["ENCODERS", "FreeEncoder", "GraphEncoder"]
 
@@ -51,14 +51,14 @@ class GraphEncoder(nn.Module):
         from horoball.models.graph_convolution import GraphConvolution
 
         self.d, self.ball, self.posterior = d, ball, posterior
+        self.scale = "diagonal" if posterior == "wrapped" else "isotropic"
         self.first = GraphConvolution(inputs, hidden, featureless=featureless)
-        self.second = GraphConvolution(hidden, 2 * d if posterior == "wrapped" else d + 1)
+        self.second = GraphConvolution(hidden, posterior_size(d, self.scale))
 
     def forward(self, x: Tensor | None, edges: Tensor) -> RiemannianNormal | WrappedNormal:
         """q(z | A, X)."""
         outputs = self.second(torch.relu(self.first(x, edges)), edges)
-        loc, scale = outputs[..., : self.d], nn.functional.softplus(outputs[..., self.d :]) + LEAST_SCALE
-        return posterior_kind(self.posterior, self.d)(loc, scale, self.ball, validate_args=False)
+        return posterior(outputs, self.d, self.ball, self.posterior, self.scale)
 
 
 class FreeEncoder(nn.Module):
@@ -94,5 +94,4 @@ class FreeEncoder(nn.Module):
     def forward(self, nodes: Tensor | None = None, edges: Tensor | None = None) -> RiemannianNormal | WrappedNormal:
         """q(z), of all nodes or of those with some numbers; edges are not looked at."""
         loc, raw = (p if nodes is None else p[nodes] for p in (self.loc, self.raw_scale))
-        scale = nn.functional.softplus(raw) + LEAST_SCALE
-        return posterior_kind(self.posterior, self.d)(loc, scale, self.ball, validate_args=False)
+        return posterior(torch.cat((loc, raw), -1), self.d, self.ball, self.posterior)

@@ -12,8 +12,8 @@ from horoball.data.graphs import Graph
 from horoball.distributions import RiemannianNormal, WrappedNormal
 from horoball.manifolds import PoincareBall
 from horoball.models.edges import EDGES, Edges
-from horoball.models.encoder import POSTERIORS
 from horoball.models.graph_encoder import ENCODERS, FreeEncoder, GraphEncoder
+from horoball.models.posterior import POSTERIORS
 from horoball.models.vae import Prior
 
 __all__ = ["GraphConfig", "GraphVAE"]

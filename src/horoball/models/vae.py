@@ -14,7 +14,8 @@ from horoball.distributions import RiemannianNormal, WrappedNormal
 from horoball.likelihoods import LIKELIHOODS, Likelihood, make_likelihood
 from horoball.manifolds import PoincareBall
 from horoball.models.decoder import DECODERS, Decoder
-from horoball.models.encoder import POSTERIORS, Encoder, posterior_kind
+from horoball.models.encoder import Encoder
+from horoball.models.posterior import check_posterior, posterior_kind
 
 __all__ = ["VAE", "ModelConfig", "Prior"]
 
@@ -33,7 +34,9 @@ class ModelConfig:
     c: float = 1.0
     learn_c: bool = False
     posterior: str = "riemannian"
+    scale: str = "isotropic"  # of the posterior; "diagonal" or "full" if it is wrapped
     prior_scale: float = 1.0
+    learn_prior: bool = False  # whether σ₀ is learnt, from prior_scale on
     likelihood: str = "normal"
     learn_scale: bool = False  # of the normal likelihood: a standard deviation per feature instead of 1
     classes: int | None = None
@@ -44,12 +47,12 @@ class ModelConfig:
     def __post_init__(self) -> None:
         """Refuse what no model can be made from."""
         for name, value, choices in (
-            ("posterior", self.posterior, POSTERIORS),
             ("likelihood", self.likelihood, LIKELIHOODS),
             ("decoder", self.decoder, DECODERS),
         ):
             if value not in choices:
                 raise ValueError(f"Unknown {name} {value!r}. Choose one of: {', '.join(choices)}.")
+        check_posterior(self.posterior, self.scale)
         if self.features < 1 or self.d < 1:
             raise ValueError(f"A model needs features >= 1 and d >= 1, got {self.features} and {self.d}.")
         if self.learn_scale and self.likelihood != "normal":
@@ -167,9 +170,9 @@ class VAE(nn.Module):
         options |= {"learn_scale": True} if config.learn_scale else {}
         likelihood = make_likelihood(config.likelihood, config.features, **options)
         model = cls(
-            Encoder(config.features, config.d, ball, config.hidden, config.posterior, config.log_input),
+            Encoder(config.features, config.d, ball, config.hidden, config.posterior, config.log_input, config.scale),
             Decoder(config.d, likelihood.outputs, ball, config.hidden[::-1], config.decoder),
-            Prior(config.d, ball, config.prior_scale, config.posterior),
+            Prior(config.d, ball, config.prior_scale, config.posterior, learn_scale=config.learn_prior),
             likelihood,
         )
         model.config = config

@@ -11,6 +11,7 @@ import torch
 
 from horoball.data.parquet import ParquetTable
 from horoball.data.table import Table
+from horoball.models.posterior import mean_scale
 from horoball.viewer.disc import View, view_points
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ def view_run(
     for block in run.scaled(table).blocks(8192):
         q = run.model.posterior(block)
         means.append(q.mean)
-        scales.append(q.scale.mean(-1))  # one scale per point, or the mean over the axes
+        scales.append(mean_scale(q))
     shown = [block[:, index] for block in table.blocks(8192)] if index else []
     columns: dict[str, Any] = {}
     values = table.read_labels() if isinstance(table, ParquetTable) else table.labels

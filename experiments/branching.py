@@ -1,0 +1,76 @@
+"""The model of the branching diffusion process, as Table 1 and what goes beyond it train it (§5.1, App. C.1).
+
+Where the paper is silent: a seed draws a tree and a split of its own, so that an interval is over trees too; the
+posterior is the Riemannian normal; each feature is standardised over all observations.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from experiments.runs import results
+from horoball.data import ArrayTable, branching_diffusion
+from horoball.data.branching import Branching
+from horoball.models import VAE, ModelConfig
+from horoball.objectives import log_likelihood
+from horoball.training import TrainConfig, fit
+
+__all__ = ["STUDY", "found", "run", "split", "trained"]
+
+STUDY = "branching"
+_TRAINING = TrainConfig(max_epochs=1000, batch_size=64, learning_rate=1e-3, validation=0.0, patience=0)
+
+
+def split(seed: int) -> tuple[Branching, torch.Tensor, torch.Tensor]:
+    """A tree, and the numbers of its observations to train on and to test on, 0.7 and 0.3 of them."""
+    tree = branching_diffusion(seed=seed)
+    order = torch.randperm(len(tree.x), generator=torch.Generator().manual_seed(seed))
+    train, test = order.tensor_split([round(0.7 * len(order))])
+    return tree, train, test
+
+
+def trained(
+    c: float,
+    prior_scale: float,
+    seed: int,
+    posterior: str = "riemannian",
+    scale: str = "isotropic",
+    learn: str = "",
+    epochs: int = 1000,
+) -> VAE:
+    """A model trained on the tree of a seed; `learn` is "", "c" or "prior"."""
+    tree, train, _ = split(seed)
+    torch.manual_seed(seed)
+    config = ModelConfig(
+        features=tree.x.shape[1],
+        c=c,
+        learn_c=learn == "c",
+        posterior=posterior,
+        scale=scale,
+        prior_scale=prior_scale,
+        learn_prior=learn == "prior",
+        hidden=(200,),
+    )
+    model = VAE.from_config(config)
+    fit(model, ArrayTable(tree.x[train]), _TRAINING.replace(max_epochs=epochs, seed=seed))
+    return model.eval()
+
+
+def run(c: float, prior_scale: float, seed: int, samples: int = 5000, **options: Any) -> dict[str, Any]:
+    """The negative log-likelihood of the held-out observations, in nats."""
+    model = trained(c, prior_scale, seed, **options)
+    tree, _, test = split(seed)
+    torch.manual_seed(seed)
+    return {
+        "nll": float(-log_likelihood(model, tree.x[test], samples).mean()),
+        "c": float(torch.as_tensor(model.ball.c).detach()),
+        "prior_scale": float(model.prior.scale.detach()),
+    }
+
+
+def found(value: str = "nll", **setting: Any) -> dict[int, float]:
+    """A value of the runs so far with this setting, by seed."""
+    runs = {r["setting"]["seed"]: r for r in results(STUDY) if r["setting"] == setting | {"seed": r["setting"]["seed"]}}
+    return {seed: runs[seed]["result"][value] for seed in sorted(runs)}

@@ -1,0 +1,76 @@
+"""Short runs of the experiments on the tree and on MNIST, and what they are counted from."""
+
+from __future__ import annotations
+
+import math
+import os
+from pathlib import Path
+
+import pytest
+
+from experiments import beyond, branching, figure7, mnist, runs, table1, table2, table3
+
+needs_data = pytest.mark.skipif("HOROBALL_DATA" not in os.environ, reason="needs MNIST in HOROBALL_DATA")
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runs, "RESULTS", tmp_path / "results")
+    monkeypatch.setattr(mnist, "WEIGHTS", tmp_path / "weights")
+
+
+@pytest.mark.parametrize("setting", [table1.settings(1)[5], *beyond.branching_settings(1)][:4])
+def test_a_short_run_on_the_tree(setting: runs.Setting) -> None:
+    found = branching.run(**setting, epochs=2, samples=10)  # type: ignore[arg-type]
+    assert 50 < found["nll"] < 90
+    learns = setting.get("learn", "")
+    assert math.isclose(found["c"], float(setting["c"]), rel_tol=1e-6) == (learns != "c")
+    assert math.isclose(found["prior_scale"], float(setting["prior_scale"]), rel_tol=1e-6) == (learns != "prior")
+
+
+def test_a_split_of_the_tree_is_that_of_the_paper() -> None:
+    tree, train, test = branching.split(3)
+    assert (len(tree.x), len(train), len(test)) == (635, 444, 191)
+    assert len({*train.tolist(), *test.tolist()}) == 635
+
+
+@needs_data
+def test_short_runs_on_mnist() -> None:
+    for setting in (next(figure7.settings(1)), mnist.setting(10, 1.0, 0, posterior="wrapped", scale="full")):
+        found = mnist.run(**setting, epochs=1, samples=5, images=20)  # type: ignore[arg-type]
+        assert 80 < found["nll"] < 250
+        assert found["elbo"] < -found["nll"] + 5
+        assert abs(found["rounding"]) < 0.5
+
+
+@needs_data
+def test_a_model_of_mnist_is_trained_once_and_classified() -> None:
+    first = table3.run(c=1.4, seed=0, trainings=1, epochs=1, passes=1)
+    (weights,) = mnist.WEIGHTS.iterdir()
+    written = weights.stat().st_mtime_ns
+    assert table3.run(c=1.4, seed=0, trainings=1, epochs=1, passes=1) == first
+    assert weights.stat().st_mtime_ns == written
+    (counts,) = first["confusion"]
+    assert sum(map(sum, counts)) == 10_000
+    assert sum(counts[digit][digit] for digit in range(10)) > 4_000
+
+
+def test_settings_leave_out_what_is_as_in_the_main_table() -> None:
+    assert mnist.setting(2, 0, 1, posterior="wrapped") == {"d": 2, "c": 0.0, "seed": 1}
+    assert mnist.setting(2, 1.4, 1, posterior="riemannian") == {"d": 2, "c": 1.4, "seed": 1}
+    assert mnist.setting(2, 0, 1, posterior="wrapped", scale="full")["posterior"] == "wrapped"
+    cells = {(s["d"], s["c"], s.get("posterior", "riemannian" if s["c"] else "")) for s in table2.settings(1)}
+    assert cells == {(d, c, normal) for d in table2.DIMENSIONS for normal, c in table2.PAPER}
+
+
+def test_tables_are_made_from_the_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mnist, "run", _thirty)
+    for setting in [mnist.setting(2, 0.0, seed) for seed in (0, 1)] + [mnist.setting(2, 1.4, 1)]:
+        runs._one("mnist", setting, _thirty)
+    assert mnist.found(d=2, c=0.0) == {0: 30.0, 1: 31.0}
+    assert "| 30.50 ± 6.35 (2) | not run | not run | not run |" in table2.table()
+    assert "| minus the N-VAE's, paired | +1.40 |" in table2.table()
+
+
+def _thirty(d: int, c: float, seed: int) -> dict[str, float]:
+    return {"nll": 30.0 + seed + c}
