@@ -18,19 +18,21 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from horoball.cli import app
-from horoball.data import LeakWarning, random_tree
+from horoball.data import ArrayTable, LeakWarning, random_tree
+from horoball.training import TrainConfig
 from horoball.training.graph_run import GraphRun
+from horoball.training.run import train
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning")  # of Fabric, at import
 FAST = ["--quiet", "--hidden", "8", "--max-epochs", "2"]
 TREE = random_tree(60, seed=0).edges.tolist()
 
 
-def run(*arguments: object) -> Result:
+def run(*arguments: object, of: tuple[str, ...] = ("graph",)) -> Result:
     logging.getLogger("horoball").handlers.clear()  # they write to the terminal of the command before
     with warnings.catch_warnings():
         warnings.simplefilter("default", LeakWarning)  # as it is outside of the tests
-        return CliRunner().invoke(app, ["graph", *map(str, arguments)])
+        return CliRunner().invoke(app, [*of, *map(str, arguments)])
 
 
 def done(*arguments: object) -> Result:
@@ -40,13 +42,13 @@ def done(*arguments: object) -> Result:
     return result
 
 
-def refused(*arguments: object) -> str:
+def refused(*arguments: object, of: tuple[str, ...] = ("graph",)) -> str:
     """The one line with which a command is to refuse; before it, only what it made of the file may have been told."""
-    result = run(*arguments)
+    result = run(*arguments, of=of)
     assert isinstance(result.exception, SystemExit), repr(result.exception)
     assert result.exit_code == 1
     assert result.stdout == ""
-    told = ("Took the first line of ", "Dropped ")
+    told = ("Took the first line of ", "Dropped ", "Likelihood: ", "Scaling: ", "Distance weight: ")
     lines = [line for line in result.stderr.splitlines() if not line.startswith(told)]
     assert len(lines) == 1, result.stderr
     assert lines[0].startswith("Error: ")
@@ -158,7 +160,7 @@ def test_a_run_is_gone_on_with(edges: Path, tmp_path: Path) -> None:
     assert len(whole.history) == 5
     other = tmp_path / "other.csv"
     other.write_text("".join(edges.read_text().splitlines(keepends=True)[:-1]))
-    assert "Resume with the options of the first fit" in refused("fit", other, "-o", folder, *FAST, *longer, "--resume")
+    assert "is of another graph. Resume with" in refused("fit", other, "-o", folder, *FAST, *longer, "--resume")
     assert torch.equal(GraphRun.load(folder).embed(), whole.embed())
 
 
@@ -215,6 +217,41 @@ def test_what_is_no_run_is_refused(fitted: Path, tmp_path: Path) -> None:
         assert "holds no model of a graph" in refused(*command)
     assert "ends in .parquet" in refused("embed", fitted, "-o", tmp_path / "nodes.csv")
     assert not list(tmp_path.iterdir())
+
+
+def test_the_run_of_a_table_is_refused_and_its_commands_are_named(edges: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    train(ArrayTable(torch.randn(60, 3)), {"hidden": (4,)}, TrainConfig(max_epochs=1), folder)
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    for command in (["evaluate", folder], ["embed", folder, "-o", tmp_path / "nodes.parquet"]):
+        assert "holds the model of a table, not of a graph. Use `horoball embed`" in refused(*command)
+    assert "go on with it by `horoball fit --resume`" in refused("fit", edges, "-o", folder, *FAST, "--resume")
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["info", "RUN"],
+        ["sample", "RUN", "-o", "new.parquet"],
+        ["evaluate", "RUN", "DATA"],
+        ["embed", "RUN", "DATA", "-o", "rows.parquet"],
+        ["view", "RUN", "DATA", "-o", "map.html"],
+        ["fit", "DATA", "-o", "RUN", "--resume", "--quiet", "--max-epochs", "1"],
+    ],
+    ids=lambda command: command[0],
+)
+def test_commands_for_tables_refuse_the_run_of_a_graph(
+    fitted: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: list[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("rows.csv").write_text("a,b\n" + "".join(f"{i},{-i % 7}.5\n" for i in range(60)))
+    before = {path.name: path.read_bytes() for path in fitted.iterdir()}
+    told = refused(*({"RUN": fitted, "DATA": "rows.csv"}.get(word, word) for word in command), of=())
+    assert f"{fitted} holds the " in told
+    assert "`horoball graph " in told
+    assert {path.name: path.read_bytes() for path in fitted.iterdir()} == before
+    assert [path.name for path in tmp_path.iterdir()] == ["rows.csv"]
 
 
 def test_help_does_not_wait_for_torch() -> None:

@@ -105,7 +105,8 @@ def test_resuming_with_something_else_is_refused_and_leaves_the_run_alone(tmp_pa
         test = 0.1
     else:
         model = {"d": 5}
-    with pytest.raises(ValueError, match=r"has another \w+. Resume with the options of the first fit"):
+    told = r"has d = 2, not 5. Resume with the options" if other == "model" else "is of another graph. Resume with"
+    with pytest.raises(ValueError, match=told):
         train_graph(changed, model, FAST, tmp_path, test=test, resume=True)
     again = GraphRun.load(tmp_path)
     assert_same(run, again)

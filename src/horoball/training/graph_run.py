@@ -19,6 +19,7 @@ from horoball.data.link_split import Pairs, split_links
 from horoball.data.path_axes import path_axes
 from horoball.models.graph_encoder import FreeEncoder
 from horoball.models.graph_vae import GraphConfig, GraphVAE
+from horoball.training.about import expect_graph
 from horoball.training.checkpoint import load_checkpoint, save_checkpoint
 from horoball.training.config import TrainConfig
 from horoball.training.fit_graph import FREE_TRAINING, fit_graph
@@ -72,11 +73,15 @@ class GraphRun:
     def load(cls, folder: Path) -> Self:
         """Read a model and its graph back from a folder; of a run that has not ended, its last checkpoint."""
         path = folder / FINAL if (folder / FINAL).exists() else folder / LAST
-        if not path.exists() or not (folder / GRAPH).exists():
-            missing = f"neither {FINAL} nor {LAST} is there" if not path.exists() else f"{GRAPH} is not there"
-            raise FileNotFoundError(f"{folder} holds no model of a graph: {missing}.")
+        if not path.exists():
+            raise FileNotFoundError(f"{folder} holds no model of a graph: neither {FINAL} nor {LAST} is there.")
         tensors, header = load_checkpoint(path)
         about = header.get("about") or {}
+        expect_graph(folder, about)
+        if not (folder / GRAPH).exists():
+            raise FileNotFoundError(f"{folder} holds no whole model of a graph: {GRAPH} is not there.")
+        if "model" not in about:
+            raise ValueError(f"{path} holds weights without a description of their model. Point to a run's own folder.")
         model = GraphVAE.from_config(GraphConfig(**about["model"]))
         load_weights(model, tensors)
         graph, held_out = _load_graph(folder)

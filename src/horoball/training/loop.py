@@ -20,6 +20,7 @@ from torch import Tensor, nn
 
 from horoball.data.table import Order, Step
 from horoball.noise import dealt
+from horoball.training.about import expect_same
 from horoball.training.checkpoint import (
     clear_parts,
     load_checkpoint,
@@ -247,14 +248,7 @@ def load_weights(model: nn.Module, tensors: dict[str, Tensor]) -> None:
 
 def _restore(folder: Path, objective: Any, optimizer: torch.optim.Optimizer, about: dict[str, Any]) -> State:
     tensors, header = load_checkpoint(folder / LAST)
-    for part in ("model", "columns", "graph"):
-        old, new = header["about"].get(part), about.get(part)
-        if old is not None and new is not None and old != new:
-            which = next((k for k in new if old.get(k) != new[k]), part) if isinstance(new, dict) else part
-            raise ValueError(f"The run in {folder} has another {which}. Resume with the options of the first fit.")
-    if "label" in about and header["about"].get("label") != about["label"]:
-        label = header["about"].get("label")
-        raise ValueError(f"The run in {folder} has the label {label!r}, not {about['label']!r}. Resume with it.")
+    expect_same(folder, header["about"], about)
     names = objective.state_dict().keys()
     if ("distances.log_scale" in tensors) != ("distances.log_scale" in names):
         has = "a" if "distances.log_scale" in tensors else "no"

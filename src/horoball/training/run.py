@@ -19,6 +19,7 @@ from horoball.data.table import ArrayTable, Table
 from horoball.likelihoods import Normal
 from horoball.models.decoder import Decoder
 from horoball.models.vae import VAE, ModelConfig
+from horoball.training.about import expect_table
 from horoball.training.checkpoint import load_checkpoint, save_checkpoint
 from horoball.training.config import TrainConfig
 from horoball.training.fit import fit
@@ -97,6 +98,7 @@ class Run:
         about = header.get("about") or {}
         if "model" not in about:
             raise ValueError(f"{path} holds weights without a description of their model. Point to a run's own folder.")
+        expect_table(folder, about)
         model = VAE.from_config(ModelConfig.from_dict(about["model"]))
         load_weights(model, tensors)
         scaler = Standardizer(tensors["scaler.mean"], tensors["scaler.std"]) if "scaler.mean" in tensors else None

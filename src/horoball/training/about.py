@@ -1,0 +1,72 @@
+"""What a run says of itself, beside what is asked of it: a table's or a graph's, and with which settings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+__all__ = ["expect_graph", "expect_same", "expect_table"]
+
+
+def expect_table(folder: Path, about: dict[str, Any]) -> None:
+    """Refuse the run of a graph, and say what it is for.
+
+    Example:
+        >>> expect_table(Path("run"), {"graph": {"nodes": 5}})
+        Traceback (most recent call last):
+        ...
+        ValueError: run holds the model of a graph, not of a table. Use `horoball graph embed`...
+    """
+    if "graph" in about:
+        raise ValueError(
+            f"{folder} holds the model of a graph, not of a table. Use `horoball graph embed` and `horoball graph "
+            "evaluate`, or PoincareGraphVAE.load."
+        )
+
+
+def expect_graph(folder: Path, about: dict[str, Any]) -> None:
+    """Refuse the run of a table, and say what it is for.
+
+    Example:
+        >>> expect_graph(Path("run"), {"columns": ["x0"]})
+        Traceback (most recent call last):
+        ...
+        ValueError: run holds the model of a table, not of a graph. Use `horoball embed`...
+    """
+    if "columns" in about:
+        raise ValueError(
+            f"{folder} holds the model of a table, not of a graph. Use `horoball embed`, `evaluate`, `sample`, `view` "
+            "or `info`, or PoincareVAE.load."
+        )
+
+
+def expect_same(folder: Path, old: dict[str, Any], new: dict[str, Any]) -> None:
+    """Refuse to go on with a run of other data or of another model.
+
+    Example:
+        >>> expect_same(Path("run"), {"model": {"d": 2}}, {"model": {"d": 5}})
+        Traceback (most recent call last):
+        ...
+        ValueError: The run in run has d = 2, not 5. Resume with the options of the first fit.
+    """
+    for key, kind, command in (("graph", "graph", "graph fit"), ("columns", "table", "fit")):
+        if key in old and key not in new and new:
+            raise ValueError(
+                f"{folder} holds the run of a {kind}. Choose another folder, or go on with it by `horoball {command} "
+                "--resume`."
+            )
+        if key in old and key in new and old[key] != new[key]:
+            which = "another graph" if kind == "graph" else "a table with other columns"
+            raise ValueError(
+                f"The run in {folder} is of {which}. Resume with the file and the options of the first fit."
+            )
+    before, now = old.get("model", {}), new.get("model", {})
+    for name in now:
+        if before and before.get(name) != now[name]:
+            raise ValueError(
+                f"The run in {folder} has {name} = {before.get(name)}, not {now[name]}. Resume with the options of the "
+                "first fit."
+            )
+    if "label" in new and old.get("label") != new["label"]:
+        kept = old.get("label")
+        raise ValueError(f"The run in {folder} has the label {kept!r}, not {new['label']!r}. Resume with it.")
