@@ -13,7 +13,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from horoball.data.edge_files import Ends, ends_of, read_edge_file
+from horoball.data.edge_files import read_edge_file
+from horoball.data.edge_lines import Ends, ends_of
 from horoball.data.graphs import Graph
 from horoball.data.node_features import node_features
 from horoball.data.node_names import Numbered, number_hashables, number_ids
