@@ -22,7 +22,8 @@ __all__ = ["app"]
 
 app = typer.Typer(
     name="horoball",
-    help="Learn a map of a hierarchy: a variational auto-encoder on the Poincaré ball, from a table of numbers.",
+    help="Learn a map of a hierarchy: a variational auto-encoder on the Poincaré ball, from a table of numbers or "
+    "from the edges of a graph.",
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
