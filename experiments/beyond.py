@@ -70,12 +70,12 @@ def _line(
     best = min(tried, key=lambda value: sum(tried[value].values()) / len(tried[value])) if tried else None
     runs = {} if best is None else tried[best]
     cells = [
-        figure(c.values(), 2),
-        figure(nll.values(), 2),
+        figure(c, 2),
+        figure(nll, 2),
         "" if best is None else f"{best:g}",
-        figure(runs.values(), 2),
+        figure(runs, 2),
         figure(paired(nll, runs), 2, "+"),
-        figure(twin.values(), 2),
+        figure(twin, 2),
     ]
     return f"| {name} | {' | '.join(cells)} |"
 
@@ -87,9 +87,9 @@ def covariances() -> str:
     for d in DIMENSIONS:
         for c in (1.0, 0.0):
             runs = {scale: mnist.found(d=d, c=c, posterior="wrapped", scale=scale) for scale in SCALES}
-            cells = [figure(runs["isotropic"].values(), 2)]
+            cells = [figure(runs["isotropic"], 2)]
             for scale in SCALES[1:]:
-                cells += [figure(runs[scale].values(), 2), figure(paired(runs[scale], runs["isotropic"]), 2, "+")]
+                cells += [figure(runs[scale], 2), figure(paired(runs[scale], runs["isotropic"]), 2, "+")]
             lines.append(f"| d = {d} | {c:g} | {' | '.join(cells)} |")
     return "\n".join(lines)
 

@@ -22,10 +22,10 @@ def settings(seeds: int) -> Iterator[Setting]:
             yield from (setting(d, 1.0, seed, posterior="wrapped", decoder=decoder) for decoder in DECODERS)
 
 
-def improvement(d: int, decoder: str) -> list[float]:
+def improvement(d: int, decoder: str) -> dict[int, float]:
     """How much lower a decoder's negative log-likelihood is than the MLP's, in percent, paired by seed."""
     base, other = (found(d=d, c=1.0, posterior="wrapped", decoder=kind) for kind in ("mlp", decoder))
-    return [100 * (1 - other[seed] / base[seed]) for seed in sorted(base.keys() & other.keys())]
+    return {seed: 100 * (1 - other[seed] / base[seed]) for seed in sorted(base.keys() & other.keys())}
 
 
 def table() -> str:
@@ -35,7 +35,7 @@ def table() -> str:
     for decoder, name in DECODERS.items():
         cells = []
         for d in DIMENSIONS:
-            cells.append(figure(found(d=d, c=1.0, posterior="wrapped", decoder=decoder).values(), 2))
+            cells.append(figure(found(d=d, c=1.0, posterior="wrapped", decoder=decoder), 2))
             cells.append("" if decoder == "mlp" else figure(improvement(d, decoder), 2, "+"))
         lines.append(f"| {name} | {' | '.join(cells)} |")
     return "\n".join(lines)

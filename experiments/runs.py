@@ -74,28 +74,28 @@ def interval(values: Iterable[float]) -> tuple[float, float]:
     return float(x.mean()), float(student.ppf(0.975, len(x) - 1) * x.std(ddof=1) / np.sqrt(len(x)))
 
 
-def figure(values: Iterable[float], digits: int = 1, sign: str = "") -> str:
-    """A mean with its interval as a table shows it; "not run" without values, no interval for a single one.
+def figure(by_seed: Mapping[int, float], digits: int = 1, sign: str = "") -> str:
+    """A mean over seeds with its interval, as a table shows it; "not run" without any, no interval for a single one.
 
     Example:
-        >>> figure([1.0, 2.0, 3.0]), figure([2.0]), figure([])
+        >>> figure({0: 1.0, 1: 2.0, 2: 3.0}), figure({0: 2.0}), figure({})
         ('2.0 ± 2.5', '2.0', 'not run')
     """
-    values = list(values)
+    values = list(by_seed.values())
     mean, half = interval(values)
     if not values:
         return "not run"
     return f"{mean:{sign}.{digits}f}" + (f" ± {half:.{digits}f}" if len(values) > 1 else "")
 
 
-def paired(first: Mapping[int, float], second: Mapping[int, float]) -> list[float]:
+def paired(first: Mapping[int, float], second: Mapping[int, float]) -> dict[int, float]:
     """Differences first − second of the seeds that both have.
 
     Example:
         >>> paired({0: 3.0, 1: 5.0}, {1: 4.0, 2: 1.0})
-        [1.0]
+        {1: 1.0}
     """
-    return [first[seed] - second[seed] for seed in sorted(first.keys() & second.keys())]
+    return {seed: first[seed] - second[seed] for seed in sorted(first.keys() & second.keys())}
 
 
 def slug(setting: Setting) -> str:

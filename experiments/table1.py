@@ -28,7 +28,7 @@ def table() -> str:
     for prior_scale, row in PAPER.items():
         lines.append(f"| the paper's | {prior_scale:g} | {' | '.join(f'{value:.1f} ± 0.2' for value in row)} |")
         runs = [found(c=c, prior_scale=prior_scale) for c in CURVATURES]
-        lines.append(f"| horoball | {prior_scale:g} | {' | '.join(figure(values.values(), 2) for values in runs)} |")
+        lines.append(f"| horoball | {prior_scale:g} | {' | '.join(figure(values, 2) for values in runs)} |")
         less = [figure(paired(values, runs[0]), 2, "+") for values in runs[1:]]
         lines.append(f"| minus the N-VAE's, paired | {prior_scale:g} | | {' | '.join(less)} |")
     seeds = len(found(c=1.2, prior_scale=1.7))

@@ -49,7 +49,7 @@ def table() -> str:
         name = {"": "N-VAE", "wrapped": "P-VAE, wrapped", "riemannian": "P-VAE, Riemannian"}[normal]
         lines.append(f"| {name} | {c:g} | the paper's | {' | '.join(row)} |")
         runs = [found(d=d, c=c, **({"posterior": normal} if normal else {})) for d in DIMENSIONS]
-        ours = [f"{figure(values.values(), 2)}{_count(values)}" for values in runs]
+        ours = [f"{figure(values, 2)}{_count(values)}" for values in runs]
         lines.append(f"| | | horoball | {' | '.join(ours)} |")
         if c:
             less = [figure(paired(v, found(d=d, c=0.0)), 2, "+") for v, d in zip(runs, DIMENSIONS, strict=True)]

@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from experiments.mnist import digits, trained
-from experiments.runs import Setting, carry_out, figure, results
+from experiments.runs import Setting, carry_out, figure, paired, results
 from horoball.models import VAE, Decoder
 
 STUDY = "table3"
@@ -68,10 +68,10 @@ def confusions(c: float) -> dict[int, np.ndarray]:
     return dict(sorted(found.items()))
 
 
-def accuracies(c: float) -> dict[int, list[float]]:
-    """Accuracy of each digit and their mean, in percent, by seed."""
+def column(c: float, digit: int) -> dict[int, float]:
+    """Accuracy of a digit, or of all for 10, in percent, by seed."""
     parts = {seed: 100 * part.diagonal() for seed, part in confusions(c).items()}
-    return {seed: [*part, part.mean()] for seed, part in parts.items()}
+    return {seed: float(part.mean() if digit == 10 else part[digit]) for seed, part in parts.items()}
 
 
 def table() -> str:
@@ -82,16 +82,16 @@ def table() -> str:
     ]
     for name, c in MODELS.items():
         lines.append(f"| {name} | the paper's | {' | '.join(f'{value:g}' for value in PAPER[name])} |")
-        found = list(accuracies(c).values())
-        cells = [figure((row[digit] for row in found), 0).split(" ±")[0] for digit in range(10)]
-        lines.append(f"| | horoball | {' | '.join(cells)} | {figure(row[10] for row in found)} |")
-    first, second = (accuracies(c) for c in MODELS.values())
-    gains = [[b - a for a, b in zip(first[s], second[s], strict=True)] for s in sorted(first.keys() & second.keys())]
-    cells = [figure((row[digit] for row in gains), 0, "+").split(" ±")[0] for digit in range(10)]
-    lines.append(
-        f"| P − N, paired by seed | horoball | {' | '.join(cells)} | {figure((r[10] for r in gains), 1, '+')} |"
-    )
+        lines.append(f"| | horoball | {_cells([column(c, digit) for digit in range(11)])} |")
+    flat, curved = MODELS.values()
+    gains = [paired(column(curved, digit), column(flat, digit)) for digit in range(11)]
+    lines.append(f"| P − N, paired by seed | horoball | {_cells(gains, '+')} |")
     return "\n".join(lines)
+
+
+def _cells(columns: list[dict[int, float]], sign: str = "") -> str:
+    digits = [figure(values, 0, sign).split(" ±")[0] for values in columns[:10]]
+    return " | ".join([*digits, figure(columns[10], 1, sign)])
 
 
 def main() -> None:

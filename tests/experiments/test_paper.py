@@ -9,6 +9,9 @@ from pathlib import Path
 import pytest
 
 from experiments import beyond, branching, figure7, mnist, runs, table1, table2, table3
+from experiments.claims import Claim, Part
+from horoball.data.images import Images
+from horoball.data.images import mnist as images
 
 needs_data = pytest.mark.skipif("HOROBALL_DATA" not in os.environ, reason="needs MNIST in HOROBALL_DATA")
 
@@ -34,16 +37,25 @@ def test_a_split_of_the_tree_is_that_of_the_paper() -> None:
     assert len({*train.tolist(), *test.tolist()}) == 635
 
 
+@pytest.fixture
+def few_digits(monkeypatch: pytest.MonkeyPatch) -> None:
+    few = {train: Images(*(part[:4000] for part in images(train))) for train in (True, False)}
+    for module in (mnist, table3):
+        monkeypatch.setattr(module, "digits", few.__getitem__)
+
+
 @needs_data
+@pytest.mark.usefixtures("few_digits")
 def test_short_runs_on_mnist() -> None:
     for setting in (next(figure7.settings(1)), mnist.setting(10, 1.0, 0, posterior="wrapped", scale="full")):
         found = mnist.run(**setting, epochs=1, samples=5, images=20)  # type: ignore[arg-type]
-        assert 80 < found["nll"] < 250
+        assert 80 < found["nll"] < 300
         assert found["elbo"] < -found["nll"] + 5
         assert abs(found["rounding"]) < 0.5
 
 
 @needs_data
+@pytest.mark.usefixtures("few_digits")
 def test_a_model_of_mnist_is_trained_once_and_classified() -> None:
     first = table3.run(c=1.4, seed=0, trainings=1, epochs=1, passes=1)
     (weights,) = mnist.WEIGHTS.iterdir()
@@ -51,8 +63,8 @@ def test_a_model_of_mnist_is_trained_once_and_classified() -> None:
     assert table3.run(c=1.4, seed=0, trainings=1, epochs=1, passes=1) == first
     assert weights.stat().st_mtime_ns == written
     (counts,) = first["confusion"]
-    assert sum(map(sum, counts)) == 10_000
-    assert sum(counts[digit][digit] for digit in range(10)) > 4_000
+    assert sum(map(sum, counts)) == 4_000
+    assert sum(counts[digit][digit] for digit in range(10)) > 1_200
 
 
 def test_settings_leave_out_what_is_as_in_the_main_table() -> None:
@@ -63,8 +75,7 @@ def test_settings_leave_out_what_is_as_in_the_main_table() -> None:
     assert cells == {(d, c, normal) for d in table2.DIMENSIONS for normal, c in table2.PAPER}
 
 
-def test_tables_are_made_from_the_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mnist, "run", _thirty)
+def test_tables_are_made_from_the_runs() -> None:
     for setting in [mnist.setting(2, 0.0, seed) for seed in (0, 1)] + [mnist.setting(2, 1.4, 1)]:
         runs._one("mnist", setting, _thirty)
     assert mnist.found(d=2, c=0.0) == {0: 30.0, 1: 31.0}
@@ -74,3 +85,25 @@ def test_tables_are_made_from_the_runs(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _thirty(d: int, c: float, seed: int) -> dict[str, float]:
     return {"nll": 30.0 + seed + c}
+
+
+def test_a_claim_holds_if_its_interval_lies_on_the_claimed_side() -> None:
+    below, across, single = ({0: -1.0, 1: -1.1, 2: -0.9}, {0: -1.0, 1: 1.0}, {0: -1.0})
+    assert Part("", below).holds is True
+    assert Part("", below, "above").holds is False
+    assert Part("", across).holds is False
+    assert Part("", single).holds is None
+    assert Part("", {0: 0.01, 1: -0.01}, "about").holds is True
+    assert Part("", below, "about").holds is False
+    verdicts = [
+        Claim("", "", [Part("", differences) for differences in parts]).verdict
+        for parts in ([below, below], [below, across], [across, across], [below, {}], [single], [{}])
+    ]
+    assert verdicts == [
+        "reproduced",
+        "partly",
+        "not reproduced",
+        "reproduced (1 of 2 parts run)",
+        "one run, no interval",
+        "not run",
+    ]

@@ -1,0 +1,42 @@
+"""The page on reproduction says what the results say, and the command runs what the repository has."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import horoball
+from experiments import render, runs
+from horoball.cli import app
+
+PAGE = "docs/reproduction.md"
+CHOSEN = {"0.0001", "0.9999", "0.00001"}  # settings that the page itself explains
+
+
+def test_no_figure_stands_outside_the_rendered_tables() -> None:
+    text = (render.ROOT / PAGE).read_text()
+    for name in render.TABLES:
+        text = re.sub(f"<!-- {name} -->.*?<!-- /{name} -->", "", text, flags=re.DOTALL)
+    assert set(re.findall(r"\d+\.\d+", text)) <= CHOSEN
+
+
+def test_every_picture_of_the_page_is_there() -> None:
+    for picture in re.findall(r"!\[[^]]*\]\(([^)]+)\)", (render.ROOT / PAGE).read_text()):
+        assert (render.ROOT / "docs" / picture).exists()
+
+
+def test_the_command_prints_what_has_been_run() -> None:
+    if not runs.results("table4"):
+        pytest.skip("needs results of Table 4")
+    done = CliRunner().invoke(app, ["reproduce", "table4", "--seeds", "1", "--workers", "1"])
+    assert done.exit_code == 0, done.output
+
+
+def test_the_command_says_where_the_experiments_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(horoball, "__file__", str(tmp_path / "a" / "b" / "__init__.py"))
+    refused = CliRunner().invoke(app, ["reproduce", "table1"])
+    assert refused.exit_code == 1
+    assert "Clone it" in refused.stderr
