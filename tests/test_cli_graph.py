@@ -19,6 +19,7 @@ from typer.testing import CliRunner
 
 from horoball.cli import app
 from horoball.data import ArrayTable, LeakWarning, random_tree
+from horoball.graphs import degree_deficit, link_scores
 from horoball.training import TrainConfig
 from horoball.training.graph_run import GraphRun
 from horoball.training.run import train
@@ -132,6 +133,9 @@ def test_held_out_edges_are_told_beside_simple_rules_and_the_leak_in_one_line(ed
         assert 0 <= auc <= 100
         assert 0 <= ap <= 100
     assert {"mean average precision", "mean rank", "distortion of path lengths", "nodes ranked"} <= set(told)
+    kept = GraphRun.load(tmp_path / "run")  # 5 of 59 edges were held out, and the rule is told so
+    auc, ap = link_scores(degree_deficit(kept.graph, kept.held_out.pairs, hidden=5 / 59), kept.held_out.is_edge)
+    assert rows["AUC / AP, degree-deficit product"] == f"{100 * auc:.1f} / {100 * ap:.1f}"
 
 
 def test_without_held_out_edges_there_is_no_auc(edges: Path, tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from horoball.graphs import (
     isolated_end,
     link_scores,
     preferential_attachment,
+    rules_for,
     shortest_path,
     vgae_scores,
 )
@@ -78,6 +79,13 @@ def test_degree_deficit_is_the_expected_number_of_missing_edges() -> None:
 def test_a_hub_of_many_edges_does_not_underflow() -> None:
     star = Graph.of(np.stack([np.zeros(20_000, np.int64), np.arange(1, 20_001)], 1))
     assert degree_deficit(star, torch.tensor([[0, 1], [1, 2]])).isfinite().all()
+
+
+def test_the_part_that_was_hidden_reaches_the_rule_that_counts_with_it() -> None:
+    rules = rules_for(hidden=0.4)
+    assert list(rules) == list(BASELINES)
+    assert torch.equal(rules["degree-deficit product"](GRAPH, PAIRS), degree_deficit(GRAPH, PAIRS, hidden=0.4))
+    assert torch.equal(BASELINES["degree-deficit product"](GRAPH, PAIRS), degree_deficit(GRAPH, PAIRS, hidden=0.15))
 
 
 @pytest.mark.parametrize("name", BASELINES)

@@ -126,7 +126,7 @@ def evaluate_graph(
 
     Example: horoball graph evaluate run
     """
-    from horoball.graphs import BASELINES, link_scores, reconstruction
+    from horoball.graphs import link_scores, reconstruction, rules_for
     from horoball.training.graph_run import GraphRun
 
     fitted = GraphRun.load(run)
@@ -142,7 +142,9 @@ def evaluate_graph(
     if fitted.held_out is not None:
         pairs, is_edge = fitted.held_out
         scores = {"this model": -ball.dist(z[pairs[:, 0]], z[pairs[:, 1]])}
-        scores |= {name: rule(fitted.graph, pairs) for name, rule in BASELINES.items()}
+        hidden = int(is_edge.sum())
+        rules = rules_for(hidden / (hidden + len(fitted.graph.edges)))
+        scores |= {name: rule(fitted.graph, pairs) for name, rule in rules.items()}
         for name, score in scores.items():
             auc, ap = link_scores(score.detach(), is_edge)
             numbers[f"AUC / AP, {name}"] = f"{100 * auc:.1f} / {100 * ap:.1f}"

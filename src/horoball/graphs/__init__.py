@@ -7,6 +7,7 @@ from horoball.graphs.baselines import (
     degree_deficit,
     isolated_end,
     preferential_attachment,
+    rules_for,
     shortest_path,
 )
 from horoball.graphs.estimator import PoincareGraphVAE
@@ -29,6 +30,7 @@ __all__ = [
     "preferential_attachment",
     "ranking",
     "reconstruction",
+    "rules_for",
     "shortest_path",
     "vgae_scores",
 ]

@@ -7,6 +7,7 @@ gives away, see Note [Leak] in `horoball.data.link_split`, and know nothing of w
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -24,6 +25,7 @@ __all__ = [
     "degree_deficit",
     "isolated_end",
     "preferential_attachment",
+    "rules_for",
     "shortest_path",
 ]
 
@@ -172,15 +174,28 @@ def degree_deficit(train: Graph, pairs: Tensor, hidden: float = 0.15) -> Tensor:
     return _of_nodes(train, pairs, torch.from_numpy(deficit[place])).prod(1)
 
 
-BASELINES: dict[str, Callable[[Graph, Tensor], Tensor]] = {
-    "common neighbours": common_neighbours,
-    "Adamic–Adar": adamic_adar,
-    "preferential attachment": preferential_attachment,
-    "shortest path": shortest_path,
-    "one isolated end, then degree sum": isolated_end,
-    "degree-deficit product": degree_deficit,
-}
-"""The rules by the names that tables print; each takes the train graph and the pairs."""
+def rules_for(hidden: float = 0.15) -> dict[str, Callable[[Graph, Tensor], Tensor]]:
+    """The rules by the names that tables print; each takes the train graph and the pairs.
+
+    Args:
+        hidden: Part of the edges that was held out, which `degree_deficit` counts with.
+
+    Example:
+        >>> len(rules_for(hidden=0.1))
+        6
+    """
+    return {
+        "common neighbours": common_neighbours,
+        "Adamic–Adar": adamic_adar,
+        "preferential attachment": preferential_attachment,
+        "shortest path": shortest_path,
+        "one isolated end, then degree sum": isolated_end,
+        "degree-deficit product": partial(degree_deficit, hidden=hidden),
+    }
+
+
+BASELINES = rules_for()
+"""The rules for the split of Kipf & Welling, which hides 15 % of the edges."""
 
 
 def _sum_over_shared(train: Graph, pairs: Tensor, weight: np.ndarray) -> Tensor:
