@@ -58,9 +58,10 @@ def refused(*arguments: object, of: tuple[str, ...] = ("graph",)) -> str:
 
 @pytest.fixture(autouse=True)
 def _a_process_of_its_own() -> Iterator[None]:
-    """Commands seed the global generator."""
+    """Commands seed the global generator, and log to the terminal that they have."""
     with torch.random.fork_rng(devices=[]):
         yield
+    logging.getLogger("horoball").handlers.clear()
 
 
 @pytest.fixture(scope="module")
