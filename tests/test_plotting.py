@@ -154,6 +154,55 @@ def test_the_plane_has_no_rim(tmp_path: Path) -> None:
     saved(ax, "plane", tmp_path)
 
 
+def test_densities_share_a_scale_of_colours() -> None:
+    ball = hb.PoincareBall(1.0)
+    for scale in (0.4, 0.8):
+        law = hb.WrappedNormal(torch.zeros(2), torch.tensor([scale]), ball)
+        ax = plotting.density(law, highest=1.0, levels=[0.05, 0.1])
+        assert ax.images[0].get_clim() == (0.0, 1.0)
+
+
+def test_the_logarithm_of_a_distance(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    layer = Gyroplane(2, 3, hb.PoincareBall(1.0))
+    ax = plotting.distance_map(layer, 2, log=True, colour="#ff3d9a")
+    x, y = (round(200 * (1 + place)) for place in (0.3, -0.4))  # of 400 pixels across
+    z = layer.ball.from_ball(torch.tensor([(x + 0.5) / 200 - 1, (y + 0.5) / 200 - 1]))
+    with torch.no_grad():
+        distance = (layer(z)[2] / layer.weight[2].norm()).abs()
+    assert ax.images[0].get_array()[y, x] == pytest.approx(float(distance.log10()), abs=1e-4)
+    shared = plotting.distance_map(layer, 2, log=True, limits=(-1.0, 0.5), scale=False)
+    assert shared.images[0].get_clim() == (-1.0, 0.5)
+    assert len(shared.figure.axes) == 1
+    saved(ax, "log_distance", tmp_path)
+
+
+@pytest.mark.parametrize("c", [1.0, 0.0])
+def test_thumbnails_leave_each_other_room(c: float, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    x, images = rng.uniform(-0.6, 0.6, (300, 2)), rng.uniform(size=(300, 14, 7))
+    ax = plotting.thumbnails(x, images, c=c, size=0.08)
+    boxes = np.array([image.get_extent() for image in ax.images])
+    assert 10 < len(boxes) < 150
+    wide, tall = boxes[0, 1] - boxes[0, 0], boxes[0, 3] - boxes[0, 2]
+    assert tall == pytest.approx(2 * wide)
+    apart = np.abs(boxes[:, None, ::2] - boxes[None, :, ::2]) >= np.array([wide, tall]) * (1 - 1e-9)
+    assert (apart.any(-1) | np.eye(len(boxes), dtype=bool)).all()
+    assert np.ptp(ax.get_xlim()) > 1
+    saved(ax, f"thumbnails_{c:g}", tmp_path)
+
+
+def test_thumbnails_of_another_shape_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"shape \(2, height, width\), got \(2, 784\)"):
+        plotting.thumbnails(np.zeros((2, 2)), np.zeros((2, 784)))
+
+
+def test_crosses_have_a_colour_of_their_own() -> None:
+    (crosses,) = plotting.points([[0.1, 0.2]], marker="x", colour="black").collections
+    assert crosses.get_linewidth()[0] > 0
+    assert mpl.colors.to_hex(crosses.get_edgecolor()[0]) == "#000000"
+
+
 def test_points_of_another_shape_are_refused() -> None:
     with pytest.raises(ValueError, match="shape"):
         plotting.points(np.zeros(4))

@@ -9,6 +9,7 @@ picture says so.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from horoball.nn import Gyroplane
 from horoball.palette import colour_of, named
 from horoball.projection import project
 
-__all__ = ["cloud", "density", "disc", "distance_map", "edges", "gyroplanes", "points", "tree"]
+__all__ = ["cloud", "density", "disc", "distance_map", "edges", "gyroplanes", "points", "thumbnails", "tree"]
 
 _ARC = 48  # points of a geodesic
 _GRID = 400  # pixels across a heat-map
@@ -58,6 +59,8 @@ def points(
     labels: ArrayLike | None = None,
     ax: Any = None,
     size: float | None = None,
+    colour: str = colour_of(0),
+    marker: str = "o",
     title: str = "",
     legend: bool = True,
 ) -> Any:
@@ -69,6 +72,8 @@ def points(
         labels: A category or a number for each point; floats are numbers, anything else is a category.
         ax: Where to draw.
         size: Area of a point in square points; chosen from n if not given.
+        colour: Of points without labels.
+        marker: Their form, by matplotlib's letters.
         title: Heading.
         legend: Whether categories are named.
 
@@ -80,12 +85,13 @@ def points(
     flat, note = _on_disc(x, c)
     ax = _prepared(ax, c, title)
     size = size if size is not None else float(np.clip(6000 / max(len(flat), 1), 2, 40))
-    style: dict[str, Any] = {"s": size, "linewidths": 0, "zorder": 4, "alpha": 0.85}
+    width = 0.6 if marker in ("+", "x", "|", "_", "1", "2", "3", "4") else 0  # these are lines, others have an inside
+    style: dict[str, Any] = {"s": size, "marker": marker, "linewidths": width, "zorder": 4, "alpha": 0.85}
     values = None if labels is None else np.asarray(labels)
     if values is not None and len(values) != len(flat):
         raise ValueError(f"points expects one label for each of {len(flat)} points, got {len(values)}.")
     if values is None:
-        ax.scatter(*flat.T, color=colour_of(0), **style)
+        ax.scatter(*flat.T, color=colour, **style)
     elif values.dtype.kind == "f":
         shown = ax.scatter(*flat.T, c=values, cmap="viridis", **style)
         ax.figure.colorbar(shown, ax=ax, shrink=0.7)
@@ -95,8 +101,7 @@ def points(
             ax.scatter(*flat[values == name].T, color=colour_of(number), label=str(name), **style)
         if legend:
             ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, markerscale=max(1, 6 / size**0.5))
-    if note:
-        ax.annotate(note, (0.5, -0.02), xycoords="axes fraction", ha="center", va="top", fontsize=7, wrap=True)
+    _annotate(ax, note)
     return ax
 
 
@@ -143,8 +148,22 @@ def tree(x: ArrayLike, parents: ArrayLike, *, c: float = 1.0, ax: Any = None, **
     return edges(x, np.stack((child, parent[child]), 1), c=c, ax=ax, **style)
 
 
-def density(law: RiemannianNormal | WrappedNormal, *, ax: Any = None, levels: int = 8, title: str = "") -> Any:
+def density(
+    law: RiemannianNormal | WrappedNormal,
+    *,
+    ax: Any = None,
+    levels: int | Sequence[float] = 8,
+    highest: float | None = None,
+    title: str = "",
+) -> Any:
     """The density of a normal on the disc, with respect to the ball's own measure, with level lines.
+
+    Args:
+        law: A single normal.
+        ax: Where to draw.
+        levels: How many lines, or at which densities.
+        highest: Density of the darkest colour, so that several pictures share a scale; without it the law's own.
+        title: Heading.
 
     Example:
         >>> import matplotlib; matplotlib.use("agg")
@@ -157,7 +176,8 @@ def density(law: RiemannianNormal | WrappedNormal, *, ax: Any = None, levels: in
     across, z, inside = _grid(ax, c)
     with torch.no_grad():
         height = np.where(inside, law.log_prob(z.to(law.loc.dtype)).double().exp().numpy(), np.nan)
-    ax.imshow(height, extent=_extent(across), origin="lower", cmap="Blues", zorder=1, interpolation="bilinear")
+    options: dict[str, Any] = {"cmap": "Blues", "vmin": 0.0, "vmax": highest, "interpolation": "bilinear"}
+    ax.imshow(height, extent=_extent(across), origin="lower", zorder=1, **options)
     ax.contour(across, across, height, levels, colors="#0b3c66", linewidths=0.5, zorder=2)
     return ax
 
@@ -200,8 +220,28 @@ def gyroplanes(layer: Gyroplane, *, ax: Any = None, colour: str = "#d55e00", wid
     return ax
 
 
-def distance_map(layer: Gyroplane, index: int = 0, *, ax: Any = None, title: str = "") -> Any:
+def distance_map(
+    layer: Gyroplane,
+    index: int = 0,
+    *,
+    ax: Any = None,
+    log: bool = False,
+    limits: tuple[float, float] | None = None,
+    colour: str = "#222222",
+    scale: bool = True,
+    title: str = "",
+) -> Any:
     """The signed distance to a hyperplane of a layer, as a heat-map, with the hyperplane on it.
+
+    Args:
+        layer: The layer.
+        index: Number of its hyperplane.
+        ax: Where to draw.
+        log: Shows the decimal logarithm of the distance, without its sign.
+        limits: Values at the ends of the colours, so that several pictures share a scale.
+        colour: Of the hyperplane.
+        scale: Whether the values of the colours are shown beside.
+        title: Heading.
 
     Example:
         >>> import matplotlib; matplotlib.use("agg")
@@ -212,13 +252,60 @@ def distance_map(layer: Gyroplane, index: int = 0, *, ax: Any = None, title: str
     ax = _prepared(ax, c, title)
     across, z, inside = _grid(ax, c)
     with torch.no_grad():
-        scale = layer.weight[index].norm()
-        height = np.where(inside, (layer(z.to(layer.weight.dtype))[..., index] / scale).double().numpy(), np.nan)
-    most = float(np.nanquantile(np.abs(height), 0.95))  # distances grow without bound towards the rim
-    options: dict[str, Any] = {"cmap": "RdBu_r", "vmin": -most, "vmax": most, "zorder": 1}
-    shown = ax.imshow(height, extent=_extent(across), origin="lower", **options)
-    ax.contour(across, across, height, [0.0], colors="#222222", linewidths=1.2, zorder=3)
-    ax.figure.colorbar(shown, ax=ax, shrink=0.7, label="signed distance", extend="both")
+        length = layer.weight[index].norm()
+        height = np.where(inside, (layer(z.to(layer.weight.dtype))[..., index] / length).double().numpy(), np.nan)
+    shown = np.log10(np.maximum(np.abs(height), 1e-12)) if log else height
+    if limits is None:  # distances grow without bound towards the rim, and their logarithms fall so at the hyperplane
+        most = float(np.nanmax(shown) if log else np.nanquantile(np.abs(height), 0.95))
+        limits = (float(np.nanquantile(shown, 0.02)), most) if log else (-most, most)
+    options: dict[str, Any] = {"cmap": "viridis" if log else "RdBu_r", "vmin": limits[0], "vmax": limits[1]}
+    picture = ax.imshow(shown, extent=_extent(across), origin="lower", zorder=1, **options)
+    ax.contour(across, across, height, [0.0], colors=colour, linewidths=1.2, zorder=3)
+    if scale:
+        name = "log₁₀ distance" if log else "signed distance"
+        ax.figure.colorbar(picture, ax=ax, shrink=0.7, label=name, extend="min" if log else "both")
+    return ax
+
+
+def thumbnails(
+    x: ArrayLike, images: ArrayLike, *, c: float = 1.0, ax: Any = None, size: float = 0.05, title: str = ""
+) -> Any:
+    """Images at their points. One that would lie on an earlier one is left out, so that the rest can be seen.
+
+    Args:
+        x: Ball coordinates, shape (n, d).
+        images: Grey values from 0 (see-through) to 1 (black), shape (n, height, width).
+        c: Minus the curvature.
+        ax: Where to draw.
+        size: Width of an image, as a part of the picture's.
+        title: Heading.
+
+    Example:
+        >>> import matplotlib; matplotlib.use("agg")
+        >>> len(thumbnails([[0.1, 0.2], [0.1, 0.2], [0.5, 0.0]], np.ones((3, 8, 8))).images)
+        2
+    """
+    flat, note = _on_disc(x, c)
+    grey = np.asarray(images, np.float64)
+    if grey.ndim != 3 or len(grey) != len(flat):
+        raise ValueError(f"thumbnails expects images of shape ({len(flat)}, height, width), got {grey.shape}.")
+    ax = _prepared(ax, c, title)
+    if c == 0 and len(flat):
+        middle, half = (flat.max(0) + flat.min(0)) / 2, float(np.ptp(flat, axis=0).max()) / 2 * (1 + size) or 1.0
+        ax.set_xlim(middle[0] - half, middle[0] + half)
+        ax.set_ylim(middle[1] - half, middle[1] + half)
+    wide = size * float(np.ptp(ax.get_xlim()))
+    tall = wide * grey.shape[1] / grey.shape[2]
+    limits, kept = (ax.get_xlim(), ax.get_ylim()), np.empty((0, 2))
+    for place, image in zip(flat, grey, strict=True):
+        if (np.abs(kept - place) < (wide, tall)).all(1).any():
+            continue
+        kept = np.vstack((kept, place))
+        extent = (place[0] - wide / 2, place[0] + wide / 2, place[1] - tall / 2, place[1] + tall / 2)
+        ax.imshow(np.zeros_like(image), alpha=image.clip(0, 1), extent=extent, cmap="gray", zorder=4)
+    ax.set_xlim(limits[0])  # each image has moved them to its own
+    ax.set_ylim(limits[1])
+    _annotate(ax, note)
     return ax
 
 
@@ -237,6 +324,11 @@ def _prepared(ax: Any, c: float, title: str = "") -> Any:
             ax.set_title(title)
         return ax
     return disc(ax, c=c, title=title)
+
+
+def _annotate(ax: Any, note: str) -> None:
+    if note:
+        ax.annotate(note, (0.5, -0.02), xycoords="axes fraction", ha="center", va="top", fontsize=7, wrap=True)
 
 
 def _fixed(ball: PoincareBall) -> float:
