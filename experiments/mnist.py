@@ -23,7 +23,7 @@ from horoball.models import VAE, ModelConfig
 from horoball.objectives import elbo, log_likelihood
 from horoball.training import TrainConfig, fit
 
-__all__ = ["STUDY", "WEIGHTS", "digits", "found", "run", "setting", "trained"]
+__all__ = ["STUDY", "WEIGHTS", "digits", "found", "run", "setting", "trained", "weights_of"]
 
 STUDY = "mnist"
 WEIGHTS = Path(__file__).parent / "weights"
@@ -39,6 +39,11 @@ def setting(d: int, c: float, seed: int, **options: Any) -> Setting:
         del options["posterior"]
     kept = {key: value for key, value in options.items() if _DEFAULTS[key] != value}
     return {"d": d, "c": float(c), **kept, "seed": seed}
+
+
+def weights_of(setting: Setting) -> Path:
+    """Where the weights of a setting's model are kept once it is trained."""
+    return WEIGHTS / f"{slug(setting)}.safetensors"
 
 
 def trained(
@@ -67,7 +72,7 @@ def trained(
         decoder=decoder,
     )
     model = VAE.from_config(config)
-    path = WEIGHTS / f"{slug(setting(d, c, seed, **options))}.safetensors"
+    path = weights_of(setting(d, c, seed, **options))
     if path.exists():
         load_model(model, path)
         return model.eval()
