@@ -13,7 +13,7 @@ from experiments import render, runs
 from horoball.cli import app
 
 PAGE = "docs/reproduction.md"
-CHOSEN = {"0.0001", "0.9999", "0.00001"}  # settings that the page itself explains
+CHOSEN = {"0.0001", "0.9999", "0.00001", "1.2", "0.3", "0.1"}  # settings that the page itself explains
 
 
 def test_no_figure_stands_outside_the_rendered_tables() -> None:
