@@ -7,12 +7,11 @@ measured.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator
 from typing import Any
 
 from experiments import branching, mnist
-from experiments.runs import Setting, carry_out, figure, paired
+from experiments.runs import Setting, arguments, carry_out, figure, paired
 from experiments.table1 import CURVATURES
 from experiments.table2 import PAPER
 from horoball.models.posterior import SCALES
@@ -96,10 +95,7 @@ def covariances() -> str:
 
 def main() -> None:
     """Run what is missing, and print the tables."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, default=1, help="of MNIST; the tree has 20")
-    parser.add_argument("--workers", type=int, default=2)
-    options = parser.parse_args()
+    options = arguments(__doc__, 1, "of MNIST; the tree has 20")
     carry_out(branching.STUDY, branching_settings(20), branching.run, options.workers)
     carry_out(mnist.STUDY, mnist_settings(options.seeds), mnist.run, options.workers)
     print(learnt(), covariances(), sep="\n\n")

@@ -5,11 +5,10 @@ MNIST, wrapped normal, c = 1: an MLP on ball coordinates, an MLP on log₀(z), a
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator
 
 from experiments.mnist import STUDY, found, run, setting
-from experiments.runs import Setting, carry_out, figure
+from experiments.runs import Setting, arguments, carry_out, figure
 
 DIMENSIONS = (2, 5, 10)
 DECODERS = {"mlp": "MLP", "log0": "log₀, MLP", "gyroplane": "gyroplane"}
@@ -43,10 +42,7 @@ def table() -> str:
 
 def main() -> None:
     """Run what is missing, and print the table."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--workers", type=int, default=2)
-    options = parser.parse_args()
+    options = arguments(__doc__, 3)
     carry_out(STUDY, settings(options.seeds), run, options.workers)
     print(table())
 

@@ -6,12 +6,11 @@ graph; mean average precision and mean rank of neighbours, and distortion of pat
 
 from __future__ import annotations
 
-import argparse
 from typing import Any
 
 import torch
 
-from experiments.runs import Setting, carry_out, interval, results
+from experiments.runs import Setting, arguments, carry_out, interval, results
 from experiments.table4 import GRAPHS, MODELS
 from horoball.data import paper_graph
 from horoball.graphs import reconstruction
@@ -83,10 +82,7 @@ def _line(start: str, values: list[dict[str, float]], sign: str = "") -> str:
 
 def main() -> None:
     """Run what is missing, and print the table."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, default=10)
-    parser.add_argument("--workers", type=int, default=2)
-    options = parser.parse_args()
+    options = arguments(__doc__, 10)
     carry_out("reconstruction", settings(options.seeds), run, options.workers)
     print(table())
 

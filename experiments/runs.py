@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import platform
 import time
@@ -16,11 +17,19 @@ import numpy as np
 import torch
 from scipy.stats import t as student
 
-__all__ = ["RESULTS", "Setting", "carry_out", "figure", "interval", "paired", "results", "slug"]
+__all__ = ["RESULTS", "Setting", "arguments", "carry_out", "figure", "interval", "paired", "results", "slug"]
 
 RESULTS = Path(__file__).parent / "results"
 
 Setting = dict[str, str | int | float]
+
+
+def arguments(about: str | None, seeds: int, help_: str = "trainings of a cell") -> argparse.Namespace:
+    """What every experiment's command can be told: `seeds` and `workers`."""
+    parser = argparse.ArgumentParser(description=about)
+    parser.add_argument("--seeds", type=int, default=seeds, help=help_)
+    parser.add_argument("--workers", type=int, default=2, help="processes of one thread each")
+    return parser.parse_args()
 
 
 def carry_out(study: str, settings: Iterable[Setting], run: Callable[..., dict[str, Any]], workers: int = 1) -> None:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import argparse
-
 from experiments.branching import STUDY, found, run
-from experiments.runs import Setting, carry_out, figure, paired
+from experiments.runs import Setting, arguments, carry_out, figure, paired
 
 CURVATURES = (0.0, 0.1, 0.3, 0.8, 1.0, 1.2)
 PAPER = {1.0: (57.1, 57.1, 57.2, 56.9, 56.7, 56.6), 1.7: (57.0, 56.8, 56.6, 55.9, 55.7, 55.6)}  # each ± 0.2
@@ -37,10 +35,7 @@ def table() -> str:
 
 def main() -> None:
     """Run what is missing, and print the table."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, default=20)
-    parser.add_argument("--workers", type=int, default=2)
-    options = parser.parse_args()
+    options = arguments(__doc__, 20)
     carry_out(STUDY, settings(options.seeds), run, options.workers)
     print(table())
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator
 
 from experiments.mnist import STUDY, found, run, setting
-from experiments.runs import Setting, carry_out, figure, paired
+from experiments.runs import Setting, arguments, carry_out, figure, paired
 
 DIMENSIONS = (2, 5, 10, 20)
 CURVATURES = (0.1, 0.2, 0.7, 1.4)
@@ -63,10 +62,7 @@ def _count(values: dict[int, float]) -> str:
 
 def main() -> None:
     """Run what is missing, and print the table."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, default=3, help="of the best cells and the N-VAE")
-    parser.add_argument("--workers", type=int, default=2)
-    options = parser.parse_args()
+    options = arguments(__doc__, 3, "of the best cells and the N-VAE")
     carry_out(STUDY, settings(options.seeds), run, options.workers)
     print(table())
 

@@ -6,7 +6,6 @@ training images in two dimensions, and tested on those of the test images (App. 
 
 from __future__ import annotations
 
-import argparse
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ import torch
 from torch import nn
 
 from experiments.mnist import digits, trained
-from experiments.runs import Setting, carry_out, figure, paired, results
+from experiments.runs import Setting, arguments, carry_out, figure, paired, results
 from horoball.models import VAE, Decoder
 
 STUDY = "table3"
@@ -96,10 +95,7 @@ def _cells(columns: list[dict[int, float]], sign: str = "") -> str:
 
 def main() -> None:
     """Run what is missing, and print the table."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--workers", type=int, default=2)
-    options = parser.parse_args()
+    options = arguments(__doc__, 3)
     carry_out(STUDY, settings(options.seeds), run, options.workers)
     print(table())
 

@@ -7,13 +7,14 @@ means after the last epoch. Validation edges are held out, as in the paper, and 
 
 from __future__ import annotations
 
-import argparse
 import warnings
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
 
-from experiments.runs import Setting, carry_out, interval, results
+from experiments.runs import Setting, arguments, carry_out, figure, paired, results
 from horoball.data import paper_graph, split_links
 from horoball.data.link_split import LeakWarning
 from horoball.graphs import BASELINES, link_scores, vgae_scores
@@ -57,54 +58,43 @@ def settings(seeds: int) -> list[Setting]:
     ]
 
 
+def found(graph: str, score: str, model: str, rule: str = "") -> dict[int, float]:
+    """A score in percent, or a count, of the runs so far, by seed; `rule` is for the model "rules"."""
+    runs = [r for r in results("table4") if (r["setting"]["graph"], r["setting"]["model"]) == (graph, model)]
+    values = {r["setting"]["seed"]: r["result"][rule] if rule else r["result"] for r in runs}
+    return {seed: values[seed][score] * (1 if score == "isolated" else 100) for seed in sorted(values)}
+
+
+def gain(graph: str, score: str) -> dict[int, float]:
+    """P − N, by split."""
+    return paired(found(graph, score, "P"), found(graph, score, "N"))
+
+
 def table() -> str:
     """The table, from what has been run."""
-    runs = results("table4")
     lines = ["| AUC / AP, % | phylogenetic | CS PhD | diseases |", "|---|---|---|---|"]
     for name, cells in PAPER.items():
         parts = " | ".join("{:.1f} ± {:.1f} / {:.1f} ± {:.1f}".format(*cell) for cell in cells)
         lines.append(f"| {name}, the paper's figures | {parts} |")
-    found = {(r["setting"]["graph"], r["setting"]["model"], r["setting"]["seed"]): r["result"] for r in runs}
-    for name in MODELS:
-        lines.append(
-            _row(
-                f"{name}, c = {MODELS[name]:g}",
-                [[v for (g, m, _), v in found.items() if (g, m) == (graph, name)] for graph in GRAPHS],
-            )
-        )
-    pairs = [
-        [
-            {key: value[key] - found[graph, "N", seed][key] for key in ("auc", "ap")}
-            for (g, m, seed), value in found.items()
-            if g == graph and m == "P" and (graph, "N", seed) in found
-        ]
-        for graph in GRAPHS
-    ]
-    lines.append(_row("P − N, paired by split", pairs, sign="+"))
-    rules = [[v for (g, m, _), v in found.items() if (g, m) == (graph, "rules")] for graph in GRAPHS]
-    for name in (*BASELINES, "VGAE, inner product, d = 16"):
-        lines.append(_row(name, [[value[name] for value in column] for column in rules]))
-    counts = " | ".join(
-        f"{len(column)} splits, {interval(v['isolated'] for v in column)[0]:.0f} isolated" for column in rules
-    )
+    for name, c in MODELS.items():
+        lines.append(_row(f"{name}, c = {c:g}", partial(found, model=name)))
+    lines.append(_row("P − N, paired by split", gain, "+"))
+    for rule in (*BASELINES, "VGAE, inner product, d = 16"):
+        lines.append(_row(rule, partial(found, model="rules", rule=rule)))
+    isolated = [found(graph, "isolated", "rules") for graph in GRAPHS]
+    counts = " | ".join(f"{len(column)} splits, {figure(column, 0).split(' ±')[0]} isolated" for column in isolated)
     lines.append(f"| nodes that a split isolates | {counts} |")
     return "\n".join(lines)
 
 
-def _row(name: str, columns: list[list[dict[str, float]]], sign: str = "") -> str:
-    cells = []
-    for column in columns:
-        figures = [interval(100 * value[key] for value in column) for key in ("auc", "ap")]
-        cells.append(" / ".join(f"{mean:{sign}.1f} ± {half:.1f}" for mean, half in figures))
+def _row(name: str, values: Callable[[str, str], dict[int, float]], sign: str = "") -> str:
+    cells = [" / ".join(figure(values(graph, score), 1, sign) for score in ("auc", "ap")) for graph in GRAPHS]
     return f"| {name} | {' | '.join(cells)} |"
 
 
 def main() -> None:
     """Run what is missing, and print the table."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, default=40)
-    parser.add_argument("--workers", type=int, default=2)
-    options = parser.parse_args()
+    options = arguments(__doc__, 40)
     carry_out("table4", settings(options.seeds), run, options.workers)
     print(table())
 

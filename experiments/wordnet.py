@@ -6,7 +6,6 @@ Kiela (2017) have, how well ancestors are found by a rule that needs no embeddin
 
 from __future__ import annotations
 
-import argparse
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ from scipy.sparse import csr_array
 from scipy.stats import rankdata
 
 from benchmarks.table import markdown
-from experiments.runs import Setting, carry_out, interval, results
+from experiments.runs import Setting, arguments, carry_out, interval, results
 from experiments.table4 import MODELS
 from experiments.wordnet_data import Taxonomy, wordnet_nouns
 from horoball.data import Graph
@@ -135,10 +134,7 @@ def table() -> str:
 
 def main() -> None:
     """Run what is missing, and print the tables."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--workers", type=int, default=2)
-    options = parser.parse_args()
+    options = arguments(__doc__, 5)
     print(parts_table())
     carry_out("wordnet", settings(options.seeds), run, options.workers)
     print(table())
