@@ -1,0 +1,117 @@
+"""Which cells to make and how many to look through, measured on the points themselves.
+
+Some points are taken as queries, and their neighbours are found by looking at everything. A query meets the cells in an
+order, and the place of a neighbour's cell in it says how many have to be looked through to find the neighbour. So the
+number of cells for a recall follows, and the points in as many cells are the price. Of several ways to make cells the
+cheapest is taken. Queries that lie elsewhere than the points may need more cells.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from horoball.manifolds import PoincareBall
+from horoball.neighbors.cells import Cells, train
+from horoball.neighbors.engine import Engine
+from horoball.neighbors.lift import Lift
+from horoball.neighbors.search import Search
+
+__all__ = ["Probes", "calibrate"]
+
+_QUERIES = 512
+_FEW, _MANY = 10, 100  # neighbours that the number of cells is measured for
+_WIDTHS = (1.0, 4.0)
+_STRETCHES = (1.0, 1.1, 1.2)
+_SIZES = 50_000  # points from which the sizes of cells are estimated
+_CELLS = 4.0  # cells for each square root of the number of points
+
+
+@dataclass(frozen=True)
+class Probes:
+    """How many cells to look through for k neighbours.
+
+    Example:
+        >>> [Probes(4, 16).of(k) for k in (1, 10, 40, 100, 1000)]
+        [4, 4, 10, 16, 64]
+    """
+
+    few: int  # for ten
+    many: int  # for a hundred
+
+    def of(self, k: int) -> int:
+        """A power law through the two that were measured."""
+        power = math.log10(self.many / self.few)
+        return max(self.few, math.ceil(self.few * (k / _FEW) ** power - 1e-9))
+
+
+def calibrate(z: Tensor, ball: PoincareBall, lift: Lift, *, recall: float, seed: int) -> tuple[Cells, Probes]:
+    """The cells with the cheapest search for a recall.
+
+    Args:
+        z: Points in the tangent chart, more than a hundred, shape (n, d).
+        ball: Their ball.
+        lift: Their lift.
+        recall: The share of true neighbours to be found, below 1.
+        seed: Of all that is drawn.
+
+    Example:
+        >>> z = torch.randn(2000, 2, generator=torch.Generator().manual_seed(0))
+        >>> cells, probes = calibrate(z, PoincareBall(), Lift.of(z, 1.0), recall=0.99, seed=0)
+        >>> len(cells.centres), probes.few < 20
+        (179, True)
+    """
+    generator = torch.Generator().manual_seed(seed)
+    own = torch.randperm(len(z), generator=generator)[:_QUERIES]
+    neighbours = _neighbours(z, ball, lift, own)
+    rows = lift.queries(z[own]).rows
+    sample = z[torch.randperm(len(z), generator=generator)[:_SIZES]]
+    measured: list[tuple[float, Cells, Probes]] = []
+    for cells in _ways(z, lift, seed):
+        count = len(cells.centres)
+        size = np.bincount(cells.assign(sample, lift), minlength=count) / len(sample)
+        of = cells.assign(z[neighbours.flatten()], lift).reshape(neighbours.shape)
+        for stretch in _STRETCHES if lift.c > 0 else (1.0,):  # for c = 0 the origin, and so a stretch, means nothing
+            order = np.argsort(-(rows @ cells.lifted(lift, stretch).T), axis=1, kind="stable")
+            place = np.empty_like(order)
+            np.put_along_axis(place, order, np.arange(count)[None], axis=1)
+            places = np.take_along_axis(place, of, axis=1)
+            few, many = (_needed(places[:, :k], recall) for k in (_FEW, _MANY))
+            price = float(size[order[:, :few]].sum(1).mean())
+            measured.append((price, replace(cells, stretch=stretch), Probes(few, max(few, many))))
+    _, cells, probes = min(measured, key=operator.itemgetter(0))
+    return cells, probes
+
+
+def _neighbours(z: Tensor, ball: PoincareBall, lift: Lift, own: Tensor) -> np.ndarray:
+    """Ids of the hundred nearest points of some, themselves left out."""
+    engine = Engine(lift, z.shape[-1])
+    engine.add(z)
+    ids = Search(engine, ball, z).nearest(z[own], _MANY + 1).ids
+    others = ids != own.unsqueeze(-1)
+    others &= others.cumsum(-1) <= _MANY  # a point with a hundred doubles may not be among its own neighbours
+    return ids[others].reshape(len(own), _MANY).numpy()
+
+
+def _ways(z: Tensor, lift: Lift, seed: int) -> Iterator[Cells]:
+    count = round(_CELLS * math.sqrt(len(z)))
+    for width in _WIDTHS if lift.c > 0 else _WIDTHS[:1]:
+        cells = train(z, lift, count, width=width, seed=seed)
+        yield cells
+        if lift.c > 0:
+            yield replace(cells, curved=True)
+
+
+def _needed(places: np.ndarray, recall: float) -> int:
+    """Cells to look through: the fewest whose mean recall, less two standard errors over queries, is enough."""
+    for probes in np.unique(places[places >= np.quantile(places, recall, method="lower")]) + 1:
+        found = (places < probes).mean(1)
+        if found.mean() - 2 * found.std() / math.sqrt(len(found)) >= recall:
+            break
+    return int(probes)

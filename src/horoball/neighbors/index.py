@@ -1,0 +1,227 @@
+"""An index of points in the ball: nearest neighbours, ancestors, descendants; kept in a folder."""
+
+from __future__ import annotations
+
+import operator
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike
+from torch import Tensor
+
+from horoball.manifolds import PoincareBall
+from horoball.neighbors.calibration import Probes, calibrate
+from horoball.neighbors.engine import Engine
+from horoball.neighbors.lift import Lift
+from horoball.neighbors.lineage import above, below
+from horoball.neighbors.names import as_names, names_from_tensors, names_to_tensors
+from horoball.neighbors.points import COORDINATES, curvature, in_chart
+from horoball.neighbors.search import Search
+from horoball.neighbors.stored import engine_from_tensors, engine_to_tensors, expect_index, points_from_tensors
+
+__all__ = ["Index"]
+
+FILE = "index.safetensors"
+FLAT = 50_000  # points up to which all of them are looked at
+_GROWTH = 2  # the index is made anew when it holds this many times the points, or reaches as far, as when it was made
+
+
+class Index:
+    """Points of a ball, searched by their distance in it [eq:dist].
+
+    Distances are exact, in float64. Up to 50,000 points so are the neighbours; beyond, a search looks only through some
+    of the points, as many as find the share `recall` of the true neighbours of the points themselves.
+
+    Args:
+        ball: The ball.
+        coordinates: What points and queries are given in: `"tangent"`, the tangent chart in which models and
+            `PoincareBall` carry them, or `"ball"`, the ball coordinates that estimators, commands and files give.
+        recall: The share of true neighbours to be found, in (0, 1]. At 1 all points are looked at.
+        seed: Of what is drawn to make the index.
+
+    Example:
+        >>> z = torch.tensor([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [2.0, 0.1]])
+        >>> index = Index(PoincareBall(c=1.0)).add(z, names=["animal", "cat", "dog", "lion"])
+        >>> distances, ids = index.search(torch.tensor([[1.6, 0.1]]), k=2)
+        >>> ids, index.names(ids)
+        (tensor([[3, 1]]), array([['lion', 'cat']], dtype='<U6'))
+        >>> index.names(index.ancestors(3)[1])
+        array(['cat', 'animal'], dtype='<U6')
+    """
+
+    def __init__(
+        self, ball: PoincareBall, *, coordinates: str = "tangent", recall: float = 0.99, seed: int = 0
+    ) -> None:
+        if coordinates not in COORDINATES:
+            raise ValueError(f"Expected coordinates {' or '.join(map(repr, COORDINATES))}, got {coordinates!r}.")
+        if not 0 < recall <= 1:
+            raise ValueError(f"Expected a recall above 0 and up to 1, got {recall:g}.")
+        if not 0 <= operator.index(seed) < 2**31 - 1:
+            raise ValueError(f"Expected a seed from 0 to 2³¹ − 2, got {seed}.")
+        self.ball = PoincareBall(curvature(ball))  # a copy: a learnt c may go on changing
+        self.coordinates, self.recall, self.seed = coordinates, recall, seed
+        self._z = torch.empty(0, 0)
+        self._names: np.ndarray | None = None
+        self._engine: Engine | None = None
+        self._probes: Probes | None = None
+        self._made = 0  # points when the engine was made
+
+    def __len__(self) -> int:
+        return len(self._z)
+
+    def __repr__(self) -> str:
+        """What is in it."""
+        d = self._z.shape[1] or "?"
+        return f"Index(c={self._c:g}, points={len(self)}, d={d}{', named' if self._names is not None else ''})"
+
+    @property
+    def points(self) -> Tensor:
+        """The points in the tangent chart, shape (n, d)."""
+        return self._z
+
+    def add(self, z: ArrayLike | Tensor, names: ArrayLike | None = None) -> Self:
+        """Add points; their ids go on from those that are there.
+
+        Args:
+            z: Points, shape (n, d).
+            names: Text or a whole number for each; all points have names or none.
+        """
+        new = in_chart(z, self.ball, self.coordinates, self._z.shape[1] or None, "Points of the index")
+        if len(self) and len(new) and (names is None) != (self._names is None):
+            raise ValueError(f"The points there have {'no ' if self._names is None else ''}names: all have or none.")
+        joined = None if names is None else _joined(self._names, as_names(names, len(new)))
+        if not len(new):
+            return self
+        self._names = joined
+        if self._engine is not None and not self._fits(new):
+            self._engine = None
+        # copied, for what was given may be written to later
+        self._z = torch.cat((self._z, new)) if len(self) else new.clone()
+        if self._engine is not None:
+            self._engine.add(new)
+        return self
+
+    def search(self, z: ArrayLike | Tensor, k: int = 10) -> tuple[Tensor, Tensor]:
+        """The k nearest points of each query. The first search makes the index.
+
+        Args:
+            z: Queries, shape (n, d).
+            k: How many, at most the number of points.
+
+        Returns:
+            Distances, float64, and ids, int64, both of shape (n, k), nearest first. A query that is itself in the index
+            finds itself.
+        """
+        k = operator.index(k)
+        if not len(self):
+            raise ValueError("The index is empty. Add points first.")
+        if not 1 <= k <= len(self):
+            raise ValueError(f"Expected k from 1 to the number of points, {len(self)}, got {k}.")
+        q = in_chart(z, self.ball, self.coordinates, self._z.shape[1], "Queries")
+        search = Search(self._ready(), self.ball, self._z)
+        found = search.nearest(q, k, 1 if self._probes is None else self._probes.of(k))
+        return found.distances, found.ids
+
+    def ancestors(
+        self, i: int, k: int | None = None, *, angle: float = 90.0, root: int | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """The points above point i, nearest first: those from which the way to i leads away from the origin.
+
+        j is above i if the angle at j between the ray from the origin and the geodesic to i is at most `angle`.
+
+        Args:
+            i: Id of a point.
+            k: How many at most; without it all.
+            angle: In degrees, above 0 and up to 90. At 90, i lies beyond the hyperplane through j that stands upright
+                on the ray.
+            root: Id of the point that stands for the origin. The origin is where a prior puts its mass, not the root of
+                the data: give one if it is known.
+
+        Returns:
+            Distances from i, float64, and ids, int64.
+        """
+        return above(self._z, self._id(i), self.ball, k=k, angle=angle, root=None if root is None else self._id(root))
+
+    def descendants(
+        self, i: int, k: int | None = None, *, angle: float = 90.0, root: int | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """The points below point i, nearest first: those that i is an ancestor of. See `ancestors`."""
+        return below(self._z, self._id(i), self.ball, k=k, angle=angle, root=None if root is None else self._id(root))
+
+    def names(self, ids: ArrayLike | Tensor) -> np.ndarray:
+        """The names of points, in the shape of their ids."""
+        if self._names is None:
+            raise ValueError("The points have no names. Give them with add(z, names=…).")
+        return self._names[np.asarray(ids)]
+
+    def save(self, folder: str | Path) -> None:
+        """Write points, names and cells to a folder, as safetensors and JSON. Makes the index if no search has."""
+        from horoball.training.checkpoint import save_checkpoint
+
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        if len(self) > FLAT and self.recall < 1:
+            self._ready()
+        tensors, about = engine_to_tensors(self._engine, self._probes, self._made)
+        tensors |= {"points": self._z} | names_to_tensors(self._names)
+        settings = {"c": self._c, "coordinates": self.coordinates, "recall": self.recall, "seed": self.seed}
+        save_checkpoint(Path(folder) / FILE, tensors, {"index": settings | about})
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Self:
+        """Read an index back from a folder that `save` wrote. Nothing in it is run, and all of it is checked."""
+        from horoball.training.checkpoint import load_checkpoint
+
+        path = Path(folder) / FILE
+        tensors, state = load_checkpoint(path)
+        with expect_index(path):
+            about = state["index"]
+            index = cls(
+                PoincareBall(about["c"]),
+                coordinates=about["coordinates"],
+                recall=about["recall"],
+                seed=about["seed"],
+            )
+            index._z = points_from_tensors(tensors, index.ball)
+            index._names = names_from_tensors(tensors, len(index))
+            index._engine, index._probes, index._made = engine_from_tensors(tensors, about, index._z)
+        return index
+
+    @property
+    def _c(self) -> float:
+        return curvature(self.ball)
+
+    def _id(self, i: int) -> int:
+        i = operator.index(i)
+        if not 0 <= i < len(self):
+            raise IndexError(
+                f"Expected an id from 0 to {len(self) - 1}, got {i}." if len(self) else "The index is empty."
+            )
+        return i
+
+    def _fits(self, new: Tensor) -> bool:
+        """Whether points can be added to the engine as it was made."""
+        engine, n = self._engine, len(self) + len(new)
+        if engine is None or engine.lift.reaching(new).reach > _GROWTH * engine.made_for:
+            return False
+        return n <= _GROWTH * self._made if engine.cells else n <= FLAT or self.recall == 1
+
+    def _ready(self) -> Engine:
+        """The engine, made if need be."""
+        if self._engine is None:
+            lift = Lift.of(self._z, self._c)
+            cells, self._probes = None, None
+            if len(self) > FLAT and self.recall < 1:
+                cells, self._probes = calibrate(self._z, self.ball, lift, recall=self.recall, seed=self.seed)
+            self._engine, self._made = Engine(lift, self._z.shape[1], cells), len(self)
+            self._engine.add(self._z)
+        return self._engine
+
+
+def _joined(old: np.ndarray | None, new: np.ndarray) -> np.ndarray:
+    if old is None:
+        return new
+    if old.dtype.kind != new.dtype.kind:
+        raise TypeError("The points there have names of another kind: all are text, or all are whole numbers.")
+    return np.concatenate((old, new))

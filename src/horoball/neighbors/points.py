@@ -1,0 +1,61 @@
+"""What users give as points: checked, and in the tangent chart."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike
+from torch import Tensor
+
+from horoball.manifolds import PoincareBall
+from horoball.neighbors.lift import FARTHEST
+
+__all__ = ["COORDINATES", "curvature", "in_chart"]
+
+COORDINATES = ("tangent", "ball")
+
+
+def curvature(ball: PoincareBall) -> float:
+    """c as a number, with all its digits.
+
+    Example:
+        >>> curvature(PoincareBall(0.3)), curvature(PoincareBall(0.5, learnable=True))
+        (0.3, 0.5)
+    """
+    return ball.c.item() if isinstance(ball.c, Tensor) else ball.c
+
+
+def in_chart(z: ArrayLike | Tensor, ball: PoincareBall, coordinates: str, d: int | None, what: str) -> Tensor:
+    """Points in the tangent chart, on the CPU; float32 stays float32, all else becomes float64.
+
+    Args:
+        z: Points, shape (n, d).
+        ball: Their ball.
+        coordinates: `"tangent"` or `"ball"`.
+        d: The dimension that is expected, if one is.
+        what: What they are, for messages.
+
+    Example:
+        >>> in_chart([[0.5, 0.0]], PoincareBall(), "ball", 2, "Queries")
+        tensor([[1.0986, 0.0000]], dtype=torch.float64)
+    """
+    points = z.detach().cpu() if isinstance(z, Tensor) else torch.from_numpy(np.array(z))
+    if points.dtype == torch.bool or points.is_complex():
+        raise TypeError(f"{what} are real numbers, got {points.dtype}.")
+    if points.dim() != 2 or points.shape[1] == 0 or (d is not None and points.shape[1] != d):
+        hint = " Give a single point as z[None]." if points.dim() == 1 else ""
+        raise ValueError(f"{what} have shape (n, {d or 'd'}), got {tuple(points.shape)}.{hint}")
+    if not bool(points.isfinite().all()):
+        row = int((~points.isfinite().all(-1)).nonzero()[0])
+        raise ValueError(f"{what} are finite, got NaN or infinity in row {row}.")
+    if coordinates == "ball":
+        points = ball.from_ball(points.double())
+    points = points if points.dtype == torch.float32 else points.double()
+    farthest = float(torch.linalg.vector_norm(points, dim=-1, dtype=torch.float64).max()) if len(points) else 0.0
+    c = curvature(ball)
+    if c**0.5 * farthest > FARTHEST:
+        raise ValueError(
+            f"{what} lie within sqrt(c)·|z| = {FARTHEST:g} of the origin, got {c**0.5 * farthest:.3g}. Farther out the "
+            "search by inner products overflows."
+        )
+    return points.contiguous()
