@@ -65,7 +65,7 @@ def run(c: float, prior_scale: float, seed: int, samples: int = 5000, **options:
     torch.manual_seed(seed)
     return {
         "nll": float(-log_likelihood(model, tree.x[test], samples).mean()),
-        "c": float(torch.as_tensor(model.ball.c).detach()),
+        "c": model.ball.c_value,
         "prior_scale": float(model.prior.scale.detach()),
     }
 

@@ -121,7 +121,7 @@ def run(d: int, c: float, seed: int, samples: int = 5000, images: int = 10_000, 
         "elbo": float(bound.value.mean()),
         "kl": float(bound.kl.mean()),
         "rounding": float(exact - rounded),  # what short products add to it, on a few images with the same noise
-        "c": float(torch.as_tensor(model.ball.c).detach()),
+        "c": model.ball.c_value,
         "prior_scale": float(model.prior.scale.detach()),
         "training_seconds": round(seconds, 1),
     }

@@ -109,7 +109,7 @@ def gyroplanes() -> Figure:
 def _projections(x: np.ndarray, layer: Gyroplane, ax: Any) -> None:
     """Points, their nearest points on the hyperplane, and the ways between them."""
     ball = layer.ball
-    c = float(torch.as_tensor(ball.c))
+    c = ball.c_value
     plotting.gyroplanes(layer, ax=ax, colour=colour_of(0), width=1.8)
     foot, normal = _feet(layer)
     t = torch.linspace(-6, 6, 12_001, dtype=torch.float64)

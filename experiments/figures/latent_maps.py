@@ -159,4 +159,4 @@ def _first_layer(model: VAE) -> Gyroplane:
 
 
 def _c(ball: PoincareBall) -> float:
-    return float(torch.as_tensor(ball.c))
+    return ball.c_value

@@ -137,7 +137,7 @@ class PoincareVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         self.run_ = train(table, model, config, progress=Bar() if self.verbose else Silent())
         self.model_ = self.run_.model
         self.n_iter_ = len(self.run_.history)
-        self.c_ = float(torch.as_tensor(self.model_.ball.c).detach())
+        self.c_ = self.model_.ball.c_value
         return self
 
     def transform(self, X: Any) -> np.ndarray:
@@ -229,7 +229,7 @@ class PoincareVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         }
         estimator = cls(**params)
         estimator.run_, estimator.model_, estimator.n_iter_ = run, run.model, len(run.history)
-        estimator.c_ = float(torch.as_tensor(run.model.ball.c).detach())
+        estimator.c_ = run.model.ball.c_value
         estimator.n_features_in_ = len(run.columns)
         return estimator
 

@@ -171,7 +171,7 @@ def density(
         >>> len(ax.images)
         1
     """
-    c = _fixed(law.ball)
+    c = law.ball.c_value
     ax = _prepared(ax, c, title)
     across, z, inside = _grid(ax, c)
     with torch.no_grad():
@@ -194,7 +194,7 @@ def cloud(law: RiemannianNormal | WrappedNormal, count: int = 200, *, ax: Any = 
     with torch.no_grad():
         x = law.ball.to_ball(law.sample((count,)).double()).reshape(count, -1, law.loc.shape[-1])
     which = np.tile(np.arange(x.shape[1]).astype(str), count) if x.shape[1] > 1 else None
-    return points(x.reshape(-1, x.shape[-1]).numpy(), c=_fixed(law.ball), labels=which, ax=ax, legend=False, **style)
+    return points(x.reshape(-1, x.shape[-1]).numpy(), c=law.ball.c_value, labels=which, ax=ax, legend=False, **style)
 
 
 def gyroplanes(layer: Gyroplane, *, ax: Any = None, colour: str = "#d55e00", width: float = 1.0) -> Any:
@@ -205,7 +205,7 @@ def gyroplanes(layer: Gyroplane, *, ax: Any = None, colour: str = "#d55e00", wid
         >>> len(gyroplanes(Gyroplane(2, 5, PoincareBall(1.0))).lines)
         5
     """
-    c = _fixed(layer.ball)
+    c = layer.ball.c_value
     ax = _prepared(ax, c)
     with torch.no_grad():
         w = layer.weight.double()
@@ -248,7 +248,7 @@ def distance_map(
         >>> len(distance_map(Gyroplane(2, 5, PoincareBall(1.0)), 3).images)
         1
     """
-    c = _fixed(layer.ball)
+    c = layer.ball.c_value
     ax = _prepared(ax, c, title)
     across, z, inside = _grid(ax, c)
     with torch.no_grad():
@@ -329,10 +329,6 @@ def _prepared(ax: Any, c: float, title: str = "") -> Any:
 def _annotate(ax: Any, note: str) -> None:
     if note:
         ax.annotate(note, (0.5, -0.02), xycoords="axes fraction", ha="center", va="top", fontsize=7, wrap=True)
-
-
-def _fixed(ball: PoincareBall) -> float:
-    return float(torch.as_tensor(ball.c).detach())
 
 
 def _on_disc(x: ArrayLike, c: float) -> tuple[np.ndarray, str]:

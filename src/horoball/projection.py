@@ -76,7 +76,7 @@ def frechet_mean(z: Tensor, ball: PoincareBall) -> Tensor:
         >>> frechet_mean(torch.tensor([[1.0, 0.0], [-1.0, 0.0]]), PoincareBall(1.0)).norm() < 1e-6
         tensor(True)
     """
-    mu, root = torch.zeros_like(z[0]), math.sqrt(float(torch.as_tensor(ball.c).detach()))
+    mu, root = torch.zeros_like(z[0]), math.sqrt(ball.c_value)
     for _ in range(_STEPS):
         v = ball.log(mu.expand_as(z), z)
         # The squared distance curves by as much as r·coth r across its direction: a whole step would go too far.

@@ -102,8 +102,8 @@ def _same_mean(q: Normal, p: Normal) -> bool:
         raise ValueError(f"Two normals of one dimension are expected, got {q.loc.shape[-1]} and {p.loc.shape[-1]}.")
     if torch.compiler.is_compiling():
         return q.loc is p.loc
-    if q.ball is not p.ball and float(q.ball.c) != float(p.ball.c):
-        raise ValueError(f"Two normals of one ball are expected, got c = {float(q.ball.c)} and c = {float(p.ball.c)}.")
+    if q.ball is not p.ball and q.ball.c_value != p.ball.c_value:
+        raise ValueError(f"Two normals of one ball are expected, got c = {q.ball.c_value} and c = {p.ball.c_value}.")
     return bool((q.loc == p.loc).all())
 
 

@@ -178,4 +178,4 @@ class PoincareGraphVAE(BaseEstimator):
         self.run_, self.graph_ = run, run.graph
         self.nodes_ = np.arange(run.graph.nodes) if run.graph.names is None else run.graph.names
         self.embedding_ = run.embed().numpy()
-        self.c_ = float(torch.as_tensor(run.model.ball.c).detach())
+        self.c_ = run.model.ball.c_value

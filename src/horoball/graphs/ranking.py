@@ -136,7 +136,7 @@ def _keys(z: Tensor, ball: PoincareBall | None, n: int) -> Callable[[np.ndarray]
     scale = points.new_ones(n)
     if ball is not None and not ball.is_euclidean:
         with torch.no_grad():  # c may be learnt
-            radius = math.sqrt(float(ball.c)) * torch.linalg.vector_norm(points, dim=-1)
+            radius = math.sqrt(ball.c_value) * torch.linalg.vector_norm(points, dim=-1)
             if float(radius.max()) > _FAR:
                 return lambda rows: ball.cdist(points[rows], points).numpy()
             points, scale = ball.to_ball(points), torch.cosh(radius / 2)

@@ -69,6 +69,17 @@ class PoincareBall(nn.Module):
         return nn.functional.softplus(self.raw_c) if self.learnable else self._c
 
     @property
+    def c_value(self) -> float:
+        """c as a plain number, with all its digits and without a gradient.
+
+        Example:
+            >>> PoincareBall(0.3).c_value, PoincareBall(0.5, learnable=True).c_value
+            (0.3, 0.5)
+        """
+        c = self.c
+        return c.item() if isinstance(c, Tensor) else c
+
+    @property
     def is_euclidean(self) -> bool:
         """Whether c is the number 0, so that the Euclidean formulas are used as they stand.
 
@@ -81,7 +92,7 @@ class PoincareBall(nn.Module):
 
     def extra_repr(self) -> str:
         """The part of repr between parentheses."""
-        return f"c={self._number():.6g}" + (", learnable=True" if self.learnable else "")
+        return f"c={self.c_value:.6g}" + (", learnable=True" if self.learnable else "")
 
     def dist(self, z: Tensor, y: Tensor) -> Tensor:
         """Distance d(z, y) [eq:dist].
@@ -253,14 +264,10 @@ class PoincareBall(nn.Module):
             expected = torch.sqrt(1 + u)
             if not bool(((wide(h0) - expected).abs() <= 1e-3 * expected).all()):
                 raise ValueError(
-                    f"from_lorentz expects (h0, h) with h0 first and -h0² + c|h|² = -1 for c = {self._number():g}. "
+                    f"from_lorentz expects (h0, h) with h0 first and -h0² + c|h|² = -1 for c = {self.c_value:g}. "
                     "Divide time coordinates of a hyperboloid of radius 1/sqrt(c) by that radius, and put them first."
                 )
         return space * asinhc(u).to(h.dtype)
-
-    def _number(self) -> float:
-        c = self.c
-        return c.item() if isinstance(c, Tensor) else c
 
     def _squared(self, z: Tensor) -> Tensor:
         """u = c|z|² with the axis kept, in float64: a radius far out needs its last digits."""

@@ -17,7 +17,7 @@ from horoball.neighbors.engine import Engine
 from horoball.neighbors.lift import Lift
 from horoball.neighbors.lineage import above, below
 from horoball.neighbors.names import as_names, names_from_tensors, names_to_tensors
-from horoball.neighbors.points import COORDINATES, curvature, in_chart
+from horoball.neighbors.points import COORDINATES, in_chart
 from horoball.neighbors.search import Search
 from horoball.neighbors.stored import engine_from_tensors, engine_to_tensors, expect_index, points_from_tensors
 
@@ -60,7 +60,7 @@ class Index:
             raise ValueError(f"Expected a recall above 0 and up to 1, got {recall:g}.")
         if not 0 <= operator.index(seed) < 2**31 - 1:
             raise ValueError(f"Expected a seed from 0 to 2³¹ − 2, got {seed}.")
-        self.ball = PoincareBall(curvature(ball))  # a copy: a learnt c may go on changing
+        self.ball = PoincareBall(ball.c_value)  # a copy: a learnt c may go on changing
         self.coordinates, self.recall, self.seed = coordinates, recall, seed
         self._z = torch.empty(0, 0)
         self._names: np.ndarray | None = None
@@ -190,7 +190,7 @@ class Index:
 
     @property
     def _c(self) -> float:
-        return curvature(self.ball)
+        return self.ball.c_value
 
     def _id(self, i: int) -> int:
         i = operator.index(i)

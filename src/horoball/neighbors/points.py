@@ -10,19 +10,9 @@ from torch import Tensor
 from horoball.manifolds import PoincareBall
 from horoball.neighbors.lift import FARTHEST
 
-__all__ = ["COORDINATES", "curvature", "in_chart"]
+__all__ = ["COORDINATES", "in_chart"]
 
 COORDINATES = ("tangent", "ball")
-
-
-def curvature(ball: PoincareBall) -> float:
-    """c as a number, with all its digits.
-
-    Example:
-        >>> curvature(PoincareBall(0.3)), curvature(PoincareBall(0.5, learnable=True))
-        (0.3, 0.5)
-    """
-    return ball.c.item() if isinstance(ball.c, Tensor) else ball.c
 
 
 def in_chart(z: ArrayLike | Tensor, ball: PoincareBall, coordinates: str, d: int | None, what: str) -> Tensor:
@@ -52,7 +42,7 @@ def in_chart(z: ArrayLike | Tensor, ball: PoincareBall, coordinates: str, d: int
         points = ball.from_ball(points.double())
     points = points if points.dtype == torch.float32 else points.double()
     farthest = float(torch.linalg.vector_norm(points, dim=-1, dtype=torch.float64).max()) if len(points) else 0.0
-    c = curvature(ball)
+    c = ball.c_value
     if c**0.5 * farthest > FARTHEST:
         raise ValueError(
             f"{what} lie within sqrt(c)·|z| = {FARTHEST:g} of the origin, got {c**0.5 * farthest:.3g}. Farther out the "

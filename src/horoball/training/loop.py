@@ -202,7 +202,7 @@ def _end_epoch(
     """Validate, keep the best weights, write metrics, decide whether to stop."""
     line = {"epoch": float(state.epoch + 1)}
     line |= dict(zip(objective.terms, (total / state.rows for total in state.sums), strict=True))
-    line["c"] = float(torch.as_tensor(objective.model.ball.c).detach())
+    line["c"] = objective.model.ball.c_value
     if held is not None:
         line["validation"] = watched = _validate(fabric, wrapped, held, config)
         if watched < state.best:

@@ -124,7 +124,7 @@ def view_points(
         >>> view_points(far, PoincareBall(1.0), columns=None, labels=None, colour=None, scale=None)
         View(... characters)
     """
-    n, c = len(z), float(torch.as_tensor(ball.c).detach())
+    n, c = len(z), ball.c_value
     flat = project(z, ball)
     made = make_columns(columns, n)
     names = [column.name for column in made]
