@@ -176,6 +176,52 @@ def test_a_count_that_the_model_rules_out_still_pulls_at_the_output() -> None:
         assert float(gradient) > 1
 
 
+@dtypes
+def test_counts_of_a_library_have_its_shares_as_means(dtype: torch.dtype) -> None:
+    likelihood = NegativeBinomial(FEATURES, library=True).to(dtype)
+    with torch.no_grad():
+        likelihood.log_dispersion.copy_(torch.tensor([-1.0, 0.0, 2.0]))
+    h, x = outputs(dtype=dtype), values("negative_binomial", dtype)
+    library = x.sum(-1)
+    law = likelihood(h, library)
+    assert torch.allclose(law.mean.sum(-1), library)
+    r = likelihood.log_dispersion.detach().double().exp().numpy()
+    mean = library.double().numpy()[..., None] * scipy.special.softmax(h.double().numpy(), -1)
+    expected = scipy.stats.nbinom.logpmf(x.double().numpy(), r, r / (r + mean)).sum(-1)
+    got = law.log_prob(x).detach()
+    assert got.dtype == dtype
+    np.testing.assert_allclose(got.double().numpy(), expected, rtol=2e-5 if dtype == torch.float32 else 1e-7)
+    several = likelihood(h.expand(6, *h.shape), library).log_prob(x)  # points of each row
+    assert torch.equal(several, got.expand(6, *got.shape))
+
+
+@dtypes
+def test_a_row_without_counts_is_certain_and_has_finite_gradients(dtype: torch.dtype) -> None:
+    likelihood = NegativeBinomial(FEATURES, library=True).to(dtype)
+    h = torch.cartesian_prod(*[torch.tensor([-300.0, 0.0, 300.0], dtype=dtype)] * FEATURES).requires_grad_()
+    for x in ([0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [2.0**23, 0.0, 5.0]):
+        counts = torch.tensor(x, dtype=dtype).expand(len(h), -1)
+        log_prob = likelihood(h, counts.sum(-1)).log_prob(counts)
+        assert bool(log_prob.isfinite().all())
+        for gradient in torch.autograd.grad(log_prob.sum(), [h, *likelihood.parameters()]):
+            assert bool(gradient.isfinite().all())
+        assert any(x) or float(log_prob.detach().abs().max()) < 1e-7
+
+
+def test_the_start_of_a_library_is_the_shares_of_the_data() -> None:
+    likelihood = NegativeBinomial(FEATURES, library=True)
+    mean = torch.tensor([0.0, 1.0, 7.0])
+    assert torch.allclose(likelihood(likelihood.start_at(mean), torch.tensor(80.0)).mean, 10 * mean, atol=0.01)
+    assert bool(likelihood.start_at(torch.zeros(FEATURES)).isfinite().all())
+
+
+def test_a_library_is_asked_for_where_it_is_needed_and_refused_where_it_is_not() -> None:
+    with pytest.raises(ValueError, match="pass library="):
+        NegativeBinomial(FEATURES, library=True)(outputs())
+    with pytest.raises(ValueError, match="make it with library=True"):
+        NegativeBinomial(FEATURES)(outputs(), torch.ones(4, 5))
+
+
 @names
 def test_a_likelihood_is_made_by_its_name_and_kept_in_a_state(name: str) -> None:
     likelihood = make_likelihood(name, FEATURES)

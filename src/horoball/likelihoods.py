@@ -15,11 +15,11 @@ from torch import Tensor, nn
 from torch.distributions import Bernoulli as TorchBernoulli
 from torch.distributions import Categorical as TorchCategorical
 from torch.distributions import Distribution, Independent
-from torch.distributions import NegativeBinomial as TorchNegativeBinomial
 from torch.distributions import Normal as TorchNormal
 from torch.distributions import Poisson as TorchPoisson
 
 from horoball.autograd import first_order
+from horoball.distributions.negative_binomial import NegativeBinomial as NegativeBinomialLaw
 
 __all__ = [
     "LIKELIHOODS",
@@ -33,6 +33,7 @@ __all__ = [
 ]
 
 _CHUNK = 1 << 16  # elements at a time
+_LEAST_RATE = 1e-8  # a rate that rounds to 0 would give a count no probability
 _LEAST = 0.01  # of a learnt standard deviation: a feature that is copied exactly would make the likelihood infinite
 
 
@@ -48,6 +49,7 @@ class Likelihood(nn.Module):
     """
 
     name: str
+    library = False  # whether `forward` is given ℓ as well, the sum of each row
 
     def __init__(self, features: int) -> None:
         super().__init__()
@@ -177,7 +179,7 @@ class Poisson(Likelihood):
 
     def forward(self, h: Tensor) -> Distribution:
         """Poisson with rate softplus(h)."""
-        rate = nn.functional.softplus(h) + 1e-8  # a rate that rounds to 0 would give a count no probability
+        rate = nn.functional.softplus(h) + _LEAST_RATE
         return Independent(TorchPoisson(rate, validate_args=False), 1, validate_args=False)
 
     def start_at(self, mean: Tensor) -> Tensor:
@@ -186,30 +188,55 @@ class Poisson(Likelihood):
 
 
 class NegativeBinomial(Likelihood):
-    """Negative binomial with mean softplus(h) and one learnt dispersion r per feature: variance = mean + mean²/r.
+    """Negative binomial with one learnt dispersion r per feature: variance = mean + mean²/r.
+
+    The mean is softplus(h), or ℓ·softmax(h) where rows are shares of a library of ℓ counts, as those of cells are: how
+    deep a cell was sequenced is then no matter of z.
+
+    Args:
+        features: Number of features.
+        library: Whether the mean is ℓ·softmax(h), with ℓ given to `forward`.
 
     Example:
         >>> NegativeBinomial(1)(torch.zeros(1)).variance.detach()
         tensor([1.1736])
+        >>> NegativeBinomial(4, library=True)(torch.zeros(2, 4), torch.tensor([8.0, 100.0])).mean.round()[:, 0]
+        tensor([ 2., 25.])
     """
 
     name = "negative_binomial"
 
-    def __init__(self, features: int) -> None:
+    def __init__(self, features: int, library: bool = False) -> None:
         super().__init__(features)
+        self.library = library
         self.log_dispersion = nn.Parameter(torch.zeros(features))
 
-    def forward(self, h: Tensor) -> Distribution:
-        """Negative binomial with mean softplus(h)."""
-        mean = nn.functional.softplus(h) + 1e-8
-        law = TorchNegativeBinomial(
-            self.log_dispersion.exp(), logits=mean.log() - self.log_dispersion, validate_args=False
-        )
-        return Independent(law, 1, validate_args=False)
+    def forward(self, h: Tensor, library: Tensor | None = None) -> Distribution:
+        """Negative binomial with mean softplus(h) or ℓ·softmax(h).
+
+        Args:
+            h: The decoder's output, shape (*batch, features).
+            library: ℓ, the counts of each row, shape (*rows) that broadcasts to (*batch).
+        """
+        if self.library != (library is not None):
+            raise ValueError(
+                "This negative binomial has means ℓ·softmax(h): pass library=, the counts of each row."
+                if self.library
+                else "This negative binomial has means softplus(h): make it with library=True to give it ℓ."
+            )
+        if library is not None:
+            # What is added is below a rounding of any count, and lets a row without counts have a logarithm.
+            log_mean = nn.functional.log_softmax(h, -1) + (library + _LEAST_RATE).log().unsqueeze(-1)
+        else:
+            log_mean = (nn.functional.softplus(h) + _LEAST_RATE).log()
+        return NegativeBinomialLaw(log_mean, self.log_dispersion, validate_args=False)
 
     def start_at(self, mean: Tensor) -> Tensor:
-        """The inverse of softplus."""
-        return _inverse_softplus(mean)
+        """The inverse of softplus, or log-shares of the mean."""
+        if not self.library:
+            return _inverse_softplus(mean)
+        # A feature that was never counted starts at a ten-thousandth of the mean one.
+        return mean.clamp_min(1e-4 * mean.mean().clamp_min(_LEAST_RATE)).log()
 
 
 class Categorical(Likelihood):
