@@ -74,7 +74,7 @@ def elbo(
     q = model.posterior(x) if posterior is None else posterior
     p = model.prior()  # type: ignore[operator]
     z, log_q = q.rsample_and_log_prob((samples,))
-    log_likelihood = model.decode(z).log_prob(x).mean(0)
+    log_likelihood = _log_prob(model, x, z).mean(0)
     divergence = None
     if kl != "sample":
         try:
@@ -112,7 +112,7 @@ def iwae(model: LatentModel, x: Tensor, samples: int, chunk: int | None = None) 
     total: Tensor | None = None
     for start in range(0, samples, chunk):
         z, log_q = q.rsample_and_log_prob((min(chunk, samples - start),))
-        log_w = model.decode(z).log_prob(x) + p.log_prob(z) - log_q
+        log_w = _log_prob(model, x, z) + p.log_prob(z) - log_q
         part = torch.logsumexp(log_w, 0)
         total = part if total is None else torch.logaddexp(total, part)
     assert total is not None  # noqa: S101  there is at least one chunk
@@ -136,3 +136,9 @@ def log_likelihood(model: LatentModel, x: Tensor, samples: int = 5000, batch: in
         torch.Size([4])
     """
     return torch.cat([iwae(model, part, samples) for part in x.split(batch)])
+
+
+def _log_prob(model: LatentModel, x: Tensor, z: Tensor) -> Tensor:
+    """log p(x | z). A model whose rows hold what they are given takes it from them, see `horoball.models.given`."""
+    of_rows = getattr(model, "log_prob_of", None)
+    return model.decode(z).log_prob(x) if of_rows is None else of_rows(x, z)

@@ -25,12 +25,18 @@ class Decoder(nn.Module):
 
     For c = 0 the first two are the plain MLP of the N-VAE.
 
+    What a row is given moves the output of the first layer, before the nonlinearity: f(z) + B·covariates. For a linear
+    layer that is what concatenating z and the covariates is. A gyroplane takes points of the ball, which covariates are
+    not: they are added to its signed distances, so that each category counts these from a line of its own beside the
+    hyperplane. B starts at 0.
+
     Args:
         d: Dimension of the ball.
         outputs: Size of the output.
         ball: The ball.
         hidden: Sizes of the hidden layers; "gyroplane" needs one.
         kind: "gyroplane", "log0" or "mlp".
+        covariates: How many categories there are, of all covariates together.
 
     Example:
         >>> Decoder(2, 10, PoincareBall(1.0), hidden=[32])(torch.zeros(4, 2)).shape
@@ -38,7 +44,13 @@ class Decoder(nn.Module):
     """
 
     def __init__(
-        self, d: int, outputs: int, ball: PoincareBall, hidden: Sequence[int] = (600,), kind: str = "gyroplane"
+        self,
+        d: int,
+        outputs: int,
+        ball: PoincareBall,
+        hidden: Sequence[int] = (600,),
+        kind: str = "gyroplane",
+        covariates: int = 0,
     ) -> None:
         super().__init__()
         if kind not in DECODERS:
@@ -48,10 +60,30 @@ class Decoder(nn.Module):
         self.ball, self.kind = ball, kind
         first = Gyroplane(d, hidden[0], ball) if kind == "gyroplane" else None
         self.network: Any = mlp(d, hidden, outputs, first)
+        self.shift = nn.Linear(covariates, (*hidden, outputs)[0], bias=False) if covariates else None
+        if self.shift is not None:
+            nn.init.zeros_(self.shift.weight)
 
-    def forward(self, z: Tensor) -> Tensor:
-        """Parameters of the likelihood, shape (*batch, outputs)."""
-        return self.network(self.ball.to_ball(z) if self.kind == "mlp" else z)
+    def forward(self, z: Tensor, covariates: Tensor | None = None) -> Tensor:
+        """Parameters of the likelihood, shape (*batch, outputs).
+
+        Args:
+            z: Points, shape (*batch, d).
+            covariates: What their rows are given, one-hot, shape (*rows, categories) that broadcasts to the batch.
+        """
+        if (self.shift is None) != (covariates is None):
+            raise ValueError(
+                "This decoder was made without covariates, but is given some."
+                if self.shift is None
+                else "This decoder needs the rows' covariates: VAE.decode(z, given), with VAE.given(x) of the rows."
+            )
+        z = self.ball.to_ball(z) if self.kind == "mlp" else z
+        if self.shift is None:
+            return self.network(z)
+        h = self.network[0](z) + self.shift(covariates)
+        for layer in self.network[1:]:
+            h = layer(h)
+        return h
 
     @torch.no_grad()
     def start_at(self, output: Tensor) -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import torch
 from torch import Tensor, nn
 
 from horoball.distributions import RiemannianNormal, WrappedNormal
 from horoball.manifolds import PoincareBall
+from horoball.models.given import one_hot
 from horoball.models.posterior import check_posterior, posterior, posterior_size
 from horoball.nn import mlp
 
@@ -25,9 +27,10 @@ class Encoder(nn.Module):
         posterior: "riemannian" or "wrapped".
         log_input: Whether the network sees log(1 + x), as it should of counts.
         scale: "isotropic", as in the paper; "diagonal" or "full" for a wrapped normal.
+        covariates: How many categories each covariate has; the network sees them one-hot. See Note [Rows] in `given`.
+        library: Whether rows are shares of a library: the network sees them with a mean of 1, x·features/Σx.
 
     Example:
-        >>> import torch
         >>> q = Encoder(10, 2, PoincareBall(1.0), hidden=[32])(torch.zeros(4, 10))
         >>> type(q).__name__, q.loc.shape, q.scale.shape
         ('RiemannianNormal', torch.Size([4, 2]), torch.Size([4, 1]))
@@ -42,13 +45,23 @@ class Encoder(nn.Module):
         posterior: str = "riemannian",
         log_input: bool = False,
         scale: str = "isotropic",
+        covariates: Sequence[int] = (),
+        library: bool = False,
     ) -> None:
         super().__init__()
         check_posterior(posterior, scale)
+        self.features, self.covariates, self.library = features, tuple(covariates), library
         self.d, self.ball, self.posterior, self.scale, self.log_input = d, ball, posterior, scale, log_input
-        self.network = mlp(features, hidden, posterior_size(d, scale))
+        self.network = mlp(features + sum(covariates), hidden, posterior_size(d, scale))
 
     def forward(self, x: Tensor) -> RiemannianNormal | WrappedNormal:
-        """q(z | x)."""
-        outputs = self.network(x.log1p() if self.log_input else x)
-        return posterior(outputs, self.d, self.ball, self.posterior, self.scale)
+        """q(z | x) of rows, shape (*batch, features + covariates)."""
+        codes = None
+        if self.covariates:
+            x, codes = x.split((self.features, len(self.covariates)), -1)
+        if self.library:
+            x = x * (self.features / x.sum(-1, keepdim=True).clamp_min(1.0))  # a row without counts stays 0
+        x = x.log1p() if self.log_input else x
+        if codes is not None:
+            x = torch.cat((x, one_hot(codes, self.covariates)), -1)
+        return posterior(self.network(x), self.d, self.ball, self.posterior, self.scale)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Self
 
@@ -15,6 +16,7 @@ from horoball.likelihoods import LIKELIHOODS, Likelihood, make_likelihood
 from horoball.manifolds import PoincareBall
 from horoball.models.decoder import DECODERS, Decoder
 from horoball.models.encoder import Encoder
+from horoball.models.given import Given, one_hot
 from horoball.models.posterior import check_posterior, posterior_kind
 
 __all__ = ["VAE", "ModelConfig", "Prior"]
@@ -43,6 +45,8 @@ class ModelConfig:
     log_input: bool = False
     decoder: str = "gyroplane"
     hidden: tuple[int, ...] = (600,)
+    covariates: tuple[int, ...] = ()  # how many categories each has; see Note [Rows] in `given`
+    library: bool = False  # of the negative binomial: whether rows are shares of their sum
 
     def __post_init__(self) -> None:
         """Refuse what no model can be made from."""
@@ -57,6 +61,10 @@ class ModelConfig:
             raise ValueError(f"A model needs features >= 1 and d >= 1, got {self.features} and {self.d}.")
         if self.learn_scale and self.likelihood != "normal":
             raise ValueError(f"learn_scale is for the likelihood normal, got {self.likelihood!r}.")
+        if self.library and self.likelihood != "negative_binomial":
+            raise ValueError(f"library is for the likelihood negative_binomial, got {self.likelihood!r}.")
+        if any(size < 1 for size in self.covariates):
+            raise ValueError(f"covariates need at least one category each, got covariates = {self.covariates}.")
         if any(size < 1 for size in self.hidden):
             raise ValueError(f"hidden layers need at least one unit each, got hidden = {self.hidden}.")
         if not self.prior_scale > 0:
@@ -69,7 +77,7 @@ class ModelConfig:
             >>> ModelConfig(features=3).as_dict()["hidden"]
             [600]
         """
-        return asdict(self) | {"hidden": list(self.hidden)}
+        return asdict(self) | {"hidden": list(self.hidden), "covariates": list(self.covariates)}
 
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> Self:
@@ -79,7 +87,8 @@ class ModelConfig:
             >>> ModelConfig.from_dict(ModelConfig(features=3).as_dict()) == ModelConfig(features=3)
             True
         """
-        return cls(**(fields | {"hidden": tuple(fields["hidden"])}))
+        sizes: dict[str, Any] = {name: tuple(fields[name]) for name in ("hidden", "covariates") if name in fields}
+        return cls(**(fields | sizes))
 
     def replace(self, **changes: Any) -> Self:
         """The same with some fields changed.
@@ -144,6 +153,8 @@ class VAE(nn.Module):
         decoder: A module from points to the parameters of the likelihood.
         prior: A module that returns the prior.
         likelihood: A module from the decoder's output to the law of x.
+        covariates: How many categories each covariate has, in the columns of a row after its features. Encoder and
+            decoder take them; see `Given`.
 
     Example:
         >>> model = VAE.from_config(ModelConfig(features=10, d=2, c=1.0, hidden=(32,)))
@@ -152,9 +163,17 @@ class VAE(nn.Module):
         (torch.Size([4, 2]), torch.Size([3, 10]))
     """
 
-    def __init__(self, encoder: nn.Module, decoder: nn.Module, prior: Prior, likelihood: Likelihood) -> None:
+    def __init__(
+        self,
+        encoder: nn.Module,
+        decoder: nn.Module,
+        prior: Prior,
+        likelihood: Likelihood,
+        covariates: Sequence[int] = (),
+    ) -> None:
         super().__init__()
         self.encoder, self.decoder, self.prior, self.likelihood = encoder, decoder, prior, likelihood
+        self.covariates = tuple(covariates)
         self.config: ModelConfig | None = None
 
     @classmethod
@@ -168,12 +187,24 @@ class VAE(nn.Module):
         ball = PoincareBall(config.c, learnable=config.learn_c)
         options: dict[str, int] = {} if config.classes is None else {"classes": config.classes}
         options |= {"learn_scale": True} if config.learn_scale else {}
+        options |= {"library": True} if config.library else {}
         likelihood = make_likelihood(config.likelihood, config.features, **options)
         model = cls(
-            Encoder(config.features, config.d, ball, config.hidden, config.posterior, config.log_input, config.scale),
-            Decoder(config.d, likelihood.outputs, ball, config.hidden[::-1], config.decoder),
+            Encoder(
+                config.features,
+                config.d,
+                ball,
+                config.hidden,
+                config.posterior,
+                config.log_input,
+                config.scale,
+                config.covariates,
+                config.library,
+            ),
+            Decoder(config.d, likelihood.outputs, ball, config.hidden[::-1], config.decoder, sum(config.covariates)),
             Prior(config.d, ball, config.prior_scale, config.posterior, learn_scale=config.learn_prior),
             likelihood,
+            config.covariates,
         )
         model.config = config
         return model
@@ -187,9 +218,26 @@ class VAE(nn.Module):
         """q(z | x)."""
         return self.encoder(x)
 
-    def decode(self, z: Tensor) -> Distribution:
-        """p(x | z)."""
-        return self.likelihood(self.decoder(z))
+    def given(self, x: Tensor) -> Given:
+        """What p(x | z) is conditioned on, from the rows themselves."""
+        codes = x[..., self.likelihood.features :]
+        return Given(
+            one_hot(codes, self.covariates) if self.covariates else None,
+            self._features(x).sum(-1) if self.likelihood.library else None,
+        )
+
+    def decode(self, z: Tensor, given: Given | None = None) -> Distribution:
+        """p(x | z), the law of a row's features; of a conditional model, p(x | z, given)."""
+        covariates, library = given or Given()
+        h = self.decoder(z) if covariates is None else self.decoder(z, covariates)
+        return self.likelihood(h) if library is None else self.likelihood(h, library)
+
+    def log_prob_of(self, x: Tensor, z: Tensor) -> Tensor:
+        """log p(x | z) of rows that hold what they are given, shape (*batch) for points of shape (*batch, d)."""
+        return self.decode(z, self.given(x)).log_prob(self._features(x))
+
+    def _features(self, x: Tensor) -> Tensor:
+        return x[..., : self.likelihood.features] if self.covariates else x
 
     @torch.no_grad()
     def embed(self, x: Tensor) -> Tensor:
@@ -197,18 +245,18 @@ class VAE(nn.Module):
         return self.posterior(x).mean
 
     @torch.no_grad()
-    def generate(self, n: int) -> Tensor:
+    def generate(self, n: int, given: Given | None = None) -> Tensor:
         """Means of p(x | z) for n points z from the prior."""
-        return self.mean(self.prior().sample((n,)))
+        return self.mean(self.prior().sample((n,)), given)
 
     @torch.no_grad()
     def reconstruct(self, x: Tensor) -> Tensor:
         """Mean of p(x | z) at the posterior mean."""
-        return self.mean(self.embed(x))
+        return self.mean(self.embed(x), self.given(x))
 
-    def mean(self, z: Tensor) -> Tensor:
+    def mean(self, z: Tensor, given: Given | None = None) -> Tensor:
         """Mean of p(x | z); of categories, the likeliest."""
-        law = self.decode(z)
+        law = self.decode(z, given)
         base = getattr(law, "base_dist", law)
         if isinstance(base, torch.distributions.Categorical):
             return base.probs.argmax(-1)  # a mean of categories has no meaning
