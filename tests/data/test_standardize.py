@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from horoball.data.covariates import Covariates
 from horoball.data.standardize import Standardized, Standardizer, Summary, summarize
 from horoball.data.table import ArrayTable, Order
 
@@ -97,3 +98,22 @@ def test_a_table_seen_through_a_standardizer_is_the_scaled_table() -> None:
     for a, b in zip(scaled.split(0.2), expected.split(0.2), strict=True):
         assert torch.equal(next(a.blocks()), next(b.blocks()))
     assert scaled.split(0.0)[1] is None
+
+
+def test_rows_of_zeros_and_a_number_that_is_not_whole_are_noticed() -> None:
+    summary = summarize(ArrayTable(np.array([[0.0, 0.0], [0.0, 1.0], [0.0, 0.0]])))
+    assert (summary.empty, summary.whole, summary.odd) == (2, True, None)
+    summary = summarize(ArrayTable(np.array([[0.0, 3.0], [2.5, 1.0], [1.25, 0.0]])))
+    assert (summary.empty, summary.whole, summary.odd) == (0, False, 2.5)
+
+
+def test_codes_of_covariates_are_neither_summarised_nor_scaled() -> None:
+    x = np.random.default_rng(0).normal(3.0, 2.0, (40, 3)).astype(np.float32)
+    table = ArrayTable(x, covariates=Covariates.of({"batch": np.arange(40) % 4}))
+    summary = summarize(table)
+    assert summary.mean.shape == (3,)
+    seen = Standardized(table, Standardizer(summary.mean, summary.std))
+    assert (seen.features, seen.width) == (3, 4)
+    for rows in (torch.cat(list(seen.blocks())), next(seen.batches(Order(40, None))).x):
+        assert torch.equal(rows[:, 3], torch.arange(40) % 4)
+        assert torch.allclose(rows[:, :3].mean(0), torch.zeros(3), atol=1e-6)

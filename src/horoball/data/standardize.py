@@ -14,7 +14,7 @@ __all__ = ["Standardized", "Standardizer", "Summary", "common_spread", "summariz
 
 
 class Summary:
-    """What one pass over the rows tells: count, mean, variance, range, and whether all are whole numbers.
+    """What one pass over the rows tells: count, mean, variance, range, whether all are whole numbers, empty rows.
 
     Example:
         >>> import numpy as np
@@ -31,6 +31,8 @@ class Summary:
         self.low = torch.full((features,), torch.inf)
         self.high = torch.full((features,), -torch.inf)
         self.whole = True
+        self.odd: float | None = None  # a number that is not whole
+        self.empty = 0  # rows that are all 0
 
     def add(self, x: Tensor) -> None:
         """Take in some rows (Chan's update, which does not cancel)."""
@@ -44,7 +46,11 @@ class Summary:
         self._mean += shift * (n / total)
         self.rows = total
         self.low, self.high = torch.minimum(self.low, x.amin(0)), torch.maximum(self.high, x.amax(0))
-        self.whole = self.whole and bool((x == x.round()).all())
+        self.empty += int((x == 0).all(-1).sum())
+        if self.whole:
+            odd = x != x.round()
+            self.whole = not bool(odd.any())
+            self.odd = None if self.whole else float(x[odd][0])
 
     @property
     def mean(self) -> Tensor:
@@ -67,7 +73,8 @@ def summarize(table: Table) -> Summary:
         4
     """
     summary = Summary(table.features)
-    for block in table.blocks(8192):  # few enough for the cache, in float64 too
+    for rows in table.blocks(8192):  # few enough for the cache, in float64 too
+        block = rows[:, : table.features]
         if not bool(torch.isfinite(block).all()):
             raise ValueError("The table holds missing or infinite values. Fill or drop such rows first.")
         summary.add(block)
@@ -142,7 +149,7 @@ class Standardized(Table):
 
     def __init__(self, table: Table, scaler: Standardizer) -> None:
         self.table, self.scaler = table, scaler
-        self.columns, self.labels = table.columns, table.labels
+        self.columns, self.labels, self.covariates = table.columns, table.labels, table.covariates
 
     @property
     def rows(self) -> int:
@@ -165,9 +172,15 @@ class Standardized(Table):
     def batches(self, order: Order) -> Iterator[Batch]:
         """Standardised batches."""
         for batch in self.table.batches(order):
-            yield batch._replace(x=self.scaler(batch.x))
+            yield batch._replace(x=self._scaled(batch.x))
 
     def blocks(self, rows: int = 65536) -> Iterator[Tensor]:
         """Standardised rows in their own order."""
         for block in self.table.blocks(rows):
-            yield self.scaler(block)
+            yield self._scaled(block)
+
+    def _scaled(self, x: Tensor) -> Tensor:
+        """Standardised features; codes of covariates stay as they are."""
+        if self.covariates is None:
+            return self.scaler(x)
+        return torch.cat((self.scaler(x[:, : self.features]), x[:, self.features :]), 1)

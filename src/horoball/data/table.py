@@ -6,15 +6,21 @@ ranks) alone, so a run that is resumed, or restarted on a failure, sees the batc
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from horoball.data.covariates import Covariates
+
 __all__ = ["ArrayTable", "Batch", "Order", "Step", "Table"]
+
+_BLOCK_VALUES = 1 << 24  # numbers of a block: 64 MiB
 
 
 class Order(NamedTuple):
@@ -85,10 +91,16 @@ class Batch(NamedTuple):
 
 
 class Table(ABC):
-    """Rows of float32 features with named columns, and a label kept aside if there is one."""
+    """Rows of float32 features with named columns, and a label kept aside if there is one.
 
-    columns: list[str]
+    Where rows belong to categories that a model is given, their codes follow the features; see `Covariates`.
+    """
+
+    columns: list[str]  # of the features
     labels: np.ndarray | None = None
+    covariates: Covariates | None = None
+    names: list[str] | None = None  # of the rows
+    reading: Mapping[str, Any] = MappingProxyType({})  # how another source of such rows is read
 
     @property
     @abstractmethod
@@ -100,9 +112,27 @@ class Table(ABC):
         """Number of features."""
         return len(self.columns)
 
+    @property
+    def width(self) -> int:
+        """Numbers of a row: its features, and a code for each covariate."""
+        return self.features + (0 if self.covariates is None else len(self.covariates.sizes))
+
     def read_labels(self) -> np.ndarray | None:
         """One label per row, read now if the table is streamed."""
         return self.labels
+
+    def coded(self, categories: Mapping[str, Sequence[str]]) -> Self:
+        """The same table with the codes of a model that knows these categories."""
+        mine = {} if self.covariates is None else self.covariates.categories
+        if mine == categories:
+            return self
+        if not categories:
+            raise ValueError(f"The model was fitted without covariates, but the rows have {', '.join(mine)}.")
+        if self.covariates is None:
+            raise ValueError(f"The model was fitted with the covariates {', '.join(categories)}; the rows have none.")
+        table = copy.copy(self)
+        table.covariates = self.covariates.recoded(categories)
+        return table
 
     @abstractmethod
     def split(self, part: float, seed: int = 0) -> tuple[Table, Table | None]:
@@ -129,6 +159,7 @@ class ArrayTable(Table):
         columns: Names of the features.
         labels: One label per row.
         side: Numbers that go with the rows and that a model does not see, shape (rows, any).
+        covariates: Categories of the rows, for a model that is given them.
 
     Example:
         >>> table = ArrayTable(np.arange(10.0).reshape(5, 2))
@@ -142,6 +173,7 @@ class ArrayTable(Table):
         columns: Sequence[str] | None = None,
         labels: np.ndarray | None = None,
         side: Tensor | None = None,
+        covariates: Covariates | None = None,
     ) -> None:
         self._sparse = x.tocsr().astype(np.float32) if hasattr(x, "tocsr") else None
         if self._sparse is None:
@@ -151,7 +183,9 @@ class ArrayTable(Table):
         shape = self._x.shape if self._sparse is None else self._sparse.shape
         self._rows = int(shape[0])
         self.columns = list(columns) if columns is not None else [f"x{i}" for i in range(shape[1])]
-        self.labels, self.side = labels, side
+        self.labels, self.side, self.covariates = labels, side, covariates
+        if covariates is not None and len(covariates.codes) != self._rows:
+            raise ValueError(f"Expected covariates of {self._rows} rows, got {len(covariates.codes)}.")
         if len(self.columns) != shape[1]:
             raise ValueError(f"Expected {shape[1]} column names, got {len(self.columns)}.")
 
@@ -168,8 +202,30 @@ class ArrayTable(Table):
             tensor([[0., 0., 1.]])
         """
         if self._sparse is not None:
-            return torch.from_numpy(self._sparse[index].toarray())
-        return self._x[index if isinstance(index, slice) else torch.from_numpy(index)]
+            x = torch.from_numpy(self._sparse[index].toarray())
+        else:
+            x = self._x[index if isinstance(index, slice) else torch.from_numpy(index)]
+        return x if self.covariates is None else self.covariates.beside(x, index)
+
+    def matrix(self) -> Any:
+        """All features, a tensor or a scipy matrix in rows, as the table holds them.
+
+        Example:
+            >>> ArrayTable(np.eye(3)).matrix().shape
+            torch.Size([3, 3])
+        """
+        return self._x if self._sparse is None else self._sparse
+
+    def beside(self, side: Tensor) -> ArrayTable:
+        """The same rows with numbers that go with them.
+
+        Example:
+            >>> ArrayTable(np.eye(3)).beside(torch.ones(3, 1)).side.shape
+            torch.Size([3, 1])
+        """
+        table = copy.copy(self)
+        table.side = side
+        return table
 
     def split(self, part: float, seed: int = 0) -> tuple[ArrayTable, ArrayTable | None]:
         """Most of the rows, and a random part of them held out; None where that would be no row.
@@ -197,7 +253,9 @@ class ArrayTable(Table):
         index = np.sort(index)
         x = self._x[torch.from_numpy(index)] if self._sparse is None else self._sparse[index]
         labels = None if self.labels is None else self.labels[index]
-        return ArrayTable(x, self.columns, labels, None if self.side is None else self.side[torch.from_numpy(index)])
+        side = None if self.side is None else self.side[torch.from_numpy(index)]
+        covariates = None if self.covariates is None else self.covariates.take(index)
+        return ArrayTable(x, self.columns, labels, side, covariates)
 
     def steps(self, order: Order) -> int:
         """Number of steps of an epoch."""
@@ -217,6 +275,7 @@ class ArrayTable(Table):
 
     def blocks(self, rows: int = 65536) -> Iterator[Tensor]:
         """All rows in their own order."""
+        rows = max(1, min(rows, _BLOCK_VALUES // max(1, self.features)))
         for start in range(0, self._rows, rows):
             yield self.take(slice(start, start + rows))
 
