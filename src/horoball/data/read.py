@@ -12,21 +12,23 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from horoball.data.cells import cell_table, is_cells
 from horoball.data.parquet import ParquetTable
 from horoball.data.table import ArrayTable, Table
 
 __all__ = ["read"]
 
-_ENDINGS = (".csv", ".tsv", ".parquet", ".npy", ".npz")
+_ENDINGS = (".csv", ".tsv", ".parquet", ".npy", ".npz", ".h5ad")
 
 
 def read(source: Any, label: str | None = None, *, label_may_miss: bool = False) -> Table:
     """A table from a source.
 
     - a path or URL: `.csv`, `.tsv`, `.npy`, `.npz` (an array, or a scipy sparse matrix) are read into memory;
-      `.parquet`, or a folder of such files, is streamed;
+      `.parquet`, or a folder of such files, is streamed; `.h5ad` is read by `cell_table`;
     - a numpy array, a torch tensor, a scipy sparse matrix, a pandas or polars data frame;
-    - a torch Dataset of rows, or of (row, label) pairs.
+    - a torch Dataset of rows, or of (row, label) pairs;
+    - AnnData, by `cell_table`, whose options say which layer and which batches.
 
     Args:
         source: Where the rows come from.
@@ -39,6 +41,9 @@ def read(source: Any, label: str | None = None, *, label_may_miss: bool = False)
     """
     if isinstance(source, Table):
         return source
+    if is_cells(source):
+        name = str(source) if isinstance(source, str | Path) else "The AnnData"
+        return _checked(cell_table(source, label=label, label_may_miss=label_may_miss), name)
     if isinstance(source, str | Path):
         return _checked(_read_path(str(source), label, label_may_miss), str(source))
     if not hasattr(source, "columns"):
