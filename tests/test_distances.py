@@ -7,8 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from scipy.sparse import csr_matrix
 
 from horoball.data import ArrayTable, Order, branching_diffusion, geodesics
+from horoball.data.covariates import Covariates
 from horoball.distances import DistanceTerm
 from horoball.hierarchy import metrics
 from horoball.models import VAE, ModelConfig
@@ -146,6 +148,49 @@ def test_a_run_is_resumed_with_the_term_it_had(tmp_path: Path) -> None:
     changed = config.replace(max_epochs=2, distance_weight=5.0)
     with pytest.raises(ValueError, match="has no distance term"):
         train(table, {"hidden": (8,)}, changed, tmp_path / "b", resume=True)
+
+
+def test_distances_that_are_not_known_are_left_out() -> None:
+    vae, x = model(), torch.randn(7, 5)
+    term, g = DistanceTerm(x[:3]), torch.cdist(x, x[:3])
+    loc = vae.posterior(x).loc
+    g[:, 2] = torch.inf
+    g[6] = torch.inf  # of a row that knows no landmark
+    got = term(vae, vae.ball, loc, g)
+    near = DistanceTerm(x[:2])(vae, vae.ball, loc, torch.cdist(x, x[:2]))
+    torch.testing.assert_close(got[:6], near[:6])
+    assert float(got[6].detach()) == 0
+    got.sum().backward()
+    assert all(bool(p.grad.isfinite().all()) for p in (*vae.encoder.parameters(), term.log_scale))
+
+
+def test_distances_are_known_within_categories_only() -> None:
+    x = torch.randn(60, 3, generator=torch.Generator().manual_seed(0))
+    batch = np.arange(60) % 3
+    batch[0] = 3  # a category of one row
+    table = ArrayTable(x, covariates=Covariates.of({"batch": batch}))
+    beside, term = with_landmarks(table)
+    assert beside.side is not None
+    assert term.landmarks.shape == (60, 4)
+    assert np.array_equal(beside.side.isfinite().numpy(), (batch[:, None] == batch[None]) & (batch != 3))
+    members = np.flatnonzero(batch == 1)
+    alone = geodesics(x.numpy()[members])
+    side = beside.side.numpy()[np.ix_(members, members)]
+    np.testing.assert_allclose(side / side.max(), alone / alone.max(), rtol=1e-5)
+    run = train(table, {"hidden": (8,)}, TrainConfig(max_epochs=2, distance_weight=50.0))
+    assert np.isfinite(run.history[-1]["loss"])
+
+
+def test_a_sparse_table_of_counts_stays_sparse_beside_its_distances() -> None:
+    counts = np.random.default_rng(0).poisson(0.3, (100, 70)).astype(np.float32)
+    counts[:, 0] += 1
+    table, term = with_landmarks(ArrayTable(csr_matrix(counts)), log=True, library=True)
+    assert hasattr(table.matrix(), "tocsr")
+    assert torch.equal(term.landmarks, torch.from_numpy(counts))
+    dense, _ = with_landmarks(ArrayTable(counts), log=True, library=True)
+    assert torch.equal(table.side, dense.side)
+    assert map_weight(table, 2, library=True) == 50.0
+    assert map_weight(ArrayTable(np.zeros((100, 2000))), 2, library=True) == 200.0
 
 
 def test_compiling_does_not_go_with_the_term() -> None:

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from horoball.manifolds import PoincareBall
+from horoball.numerics import may_hold
 from horoball.objectives import LatentModel
 
 __all__ = ["DistanceTerm"]
@@ -21,7 +22,8 @@ class DistanceTerm(nn.Module):
         (d(μ_i, μ_l)/s − g_il)² / (g_il² + 0.01),
 
     where g are distances in the data in units of their median, and s > 0 is learnt: a small map is no more faithful
-    than a large one. Rows are compared with landmarks, not with each other, so the cost is linear in their number.
+    than a large one. Rows are compared with landmarks, not with each other, so the cost is linear in their number. An
+    infinite g_il is not known, as between batches, and left out of the mean.
 
     Args:
         landmarks: The landmarks as the model sees them, shape (landmarks, features).
@@ -59,4 +61,11 @@ class DistanceTerm(nn.Module):
         else:
             landmarks = self.landmarks
         distance = ball.cdist(loc, model.posterior(landmarks).loc)
-        return ((distance * (-self.log_scale).exp() - g).square() / (g.square() + _NEAR)).mean(-1)
+        known = g.isfinite()
+        if not may_hold(~known):
+            return self._error(distance, g).mean(-1)
+        error = torch.where(known, self._error(distance, torch.where(known, g, 0.0)), 0.0)
+        return error.sum(-1) / known.sum(-1).clamp_min(1)  # a row may know no landmark
+
+    def _error(self, distance: Tensor, g: Tensor) -> Tensor:
+        return (distance * (-self.log_scale).exp() - g).square() / (g.square() + _NEAR)

@@ -21,6 +21,8 @@ GRAPH = {"model": {"d": 2, "c": 1.0}, "graph": {"nodes": 4, "digest": "0f"}}
         (TABLE, TABLE | {"columns": ["a", "c"]}, "is of a table with other columns. Resume with the file"),
         (GRAPH, GRAPH | {"graph": {"nodes": 4, "digest": "1f"}}, "is of another graph. Resume with the file"),
         (TABLE, TABLE | {"model": {"d": 2, "c": 0.0}}, r"has c = 1\.0, not 0\.0. Resume with the options"),
+        (TABLE, TABLE | {"model": {"d": 2, "library": True}}, "has library = False, not True"),
+        (TABLE, TABLE | {"covariates": {"batch": ["a"]}}, "has other batches. Resume with the options"),
         (TABLE, TABLE | {"label": "kind"}, "has the label None, not 'kind'"),
     ],
 )
@@ -34,6 +36,7 @@ def test_the_same_run_is_taken_and_so_is_one_that_says_nothing() -> None:
         expect_same(Path("run"), about, about)
         expect_same(Path("run"), about, {})  # as `fit` and `fit_graph` have it unless told
     expect_same(Path("run"), {}, GRAPH)
+    expect_same(Path("run"), TABLE, TABLE | {"model": {"d": 2, "c": 1.0, "covariates": [], "library": False}})  # newer
     expect_table(Path("run"), TABLE)
     expect_graph(Path("run"), GRAPH)
 

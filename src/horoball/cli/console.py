@@ -49,7 +49,9 @@ def for_people(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-Data = Annotated[str, typer.Argument(help="A .csv, .tsv, .parquet, .npy or .npz file, or a folder of .parquet files.")]
+Data = Annotated[
+    str, typer.Argument(help="A .csv, .tsv, .parquet, .npy, .npz or .h5ad file, or a folder of .parquet files.")
+]
 RunFolder = Annotated[Path, typer.Argument(help="The folder that `horoball fit` wrote.")]
 Label = Annotated[str | None, typer.Option(help="A column to keep aside, as the colour of a map.")]
 Output = Annotated[Path, typer.Option("--output", "-o", help="The file to write.")]
@@ -71,9 +73,7 @@ def is_parquet(output: Path) -> None:
 
 def read_for(data: str, fitted: Run) -> Any:
     """The table for a fitted model; its label column need not be there."""
-    from horoball.data import read
-
-    return read(data, fitted.label, label_may_miss=True)
+    return fitted.read(data)
 
 
 def show(run: Run, folder: Path) -> None:

@@ -62,6 +62,10 @@ def fit(
     posterior: Annotated[Posterior, typer.Option(help="Kind of posterior.")] = Posterior.riemannian,
     likelihood: Annotated[LikelihoodName, typer.Option(help="Law of the data.")] = LikelihoodName.auto,
     label: Label = None,
+    layer: Annotated[str, typer.Option(help="Of an .h5ad file: the layer with the counts, or X.")] = "auto",
+    batch: Annotated[
+        list[str] | None, typer.Option(help="Of an .h5ad file: a column of obs that the map should not show.")
+    ] = None,
     max_epochs: Annotated[int, typer.Option(help="Most passes over the rows.")] = 200,
     batch_size: Annotated[int, typer.Option(help="Rows of a step.")] = 128,
     learning_rate: Annotated[float, typer.Option(help="Step size of Adam.")] = 1e-3,
@@ -81,7 +85,9 @@ def fit(
     Example: horoball fit cells.csv -o run --label type
     """
     from horoball.data import read
+    from horoball.data.cells import cell_table, is_cells
     from horoball.training import TrainConfig
+    from horoball.training.counts import cell_fields
     from horoball.training.loop import Interrupted
     from horoball.training.progress import Bar, Progress, Silent
     from horoball.training.run import map_weight, train
@@ -99,10 +105,17 @@ def fit(
         "likelihood": likelihood.value,
         "hidden": (hidden,),
     }
-    table = read(data, label)
-    automatic = distance_weight == "auto"
+    if is_cells(data):
+        table = cell_table(data, layer=layer, batch=batch or (), label=label)
+        model |= cell_fields("negative_binomial" if likelihood == LikelihoodName.auto else likelihood.value)
+    elif batch or layer != "auto":
+        raise ValueError(f"--layer and --batch are for .h5ad files, not for {data}.")
+    else:
+        table = read(data, label)
+    automatic = map_weight(table, dim, library=bool(model.get("library")))
+    weight = automatic if distance_weight == "auto" else number("--distance-weight", distance_weight, "auto")
     config = TrainConfig(
-        distance_weight=map_weight(table, dim) if automatic else number("--distance-weight", distance_weight, "auto"),
+        distance_weight=weight,
         max_epochs=max_epochs,
         batch_size=batch_size,
         learning_rate=learning_rate,
@@ -123,7 +136,7 @@ def fit(
 @app.command()
 @for_people
 def embed(run: RunFolder, data: Data, output: Output) -> None:
-    """Write the ball coordinates of every row to a Parquet file.
+    """Write the ball coordinates of every row to a Parquet file; of cells, with their names.
 
     Example: horoball embed run cells.csv -o map.parquet
     """
@@ -136,12 +149,14 @@ def embed(run: RunFolder, data: Data, output: Output) -> None:
     fitted = Run.load(run)
     table = read_for(data, fitted)
     d = fitted.model.prior.loc.shape[0]
-    schema = pa.schema([(f"z{i}", pa.float64()) for i in range(d)])
+    named: list[tuple[str, pa.DataType]] = [] if table.names is None else [("cell", pa.string())]
+    schema = pa.schema([*named, *((f"z{i}", pa.float64()) for i in range(d))])
     rows = 0
     part = output.with_name(output.name + ".part")
     with pq.ParquetWriter(part, schema) as writer:
         for block in _joined(fitted.embed(table), 1 << 16):
-            writer.write_table(pa.table([pa.array(column) for column in block.T.numpy()], schema=schema))
+            names = [] if table.names is None else [pa.array(table.names[rows : rows + len(block)])]
+            writer.write_table(pa.table([*names, *map(pa.array, block.T.numpy())], schema=schema))
             rows += len(block)
     part.replace(output)
     console.print(f"{rows:,} rows, {d} coordinates: {output}", markup=False)
@@ -197,6 +212,11 @@ def sample(
 
     is_parquet(output)
     fitted = Run.load(run)
+    if fitted.model.covariates or fitted.model.likelihood.library:
+        raise ValueError(
+            "Rows of this model are given batches or sums, which the prior does not draw. In Python, "
+            "VAE.decode(z, given) takes them."
+        )
     torch.manual_seed(seed)
     with torch.no_grad():
         z = fitted.model.prior().sample((n,))

@@ -13,7 +13,25 @@ from horoball.models.given import one_hot
 from horoball.models.posterior import check_posterior, posterior, posterior_size
 from horoball.nn import mlp
 
-__all__ = ["Encoder"]
+__all__ = ["Encoder", "network_input"]
+
+
+def network_input(x: Tensor, *, log: bool = False, library: bool = False) -> Tensor:
+    """Features as an encoder's network sees them.
+
+    Args:
+        x: Features, shape (*batch, features).
+        log: Whether it sees log(1 + x), as it should of counts.
+        library: Whether rows are shares of a library: it sees them with a mean of 1, x·features/Σx.
+
+    Example:
+        >>> network_input(torch.tensor([[1.0, 3.0], [0.0, 0.0]]), library=True)
+        tensor([[0.5000, 1.5000],
+                [0.0000, 0.0000]])
+    """
+    if library:
+        x = x * (x.shape[-1] / x.sum(-1, keepdim=True).clamp_min(1.0))  # a row without counts stays 0
+    return x.log1p() if log else x
 
 
 class Encoder(nn.Module):
@@ -28,7 +46,7 @@ class Encoder(nn.Module):
         log_input: Whether the network sees log(1 + x), as it should of counts.
         scale: "isotropic", as in the paper; "diagonal" or "full" for a wrapped normal.
         covariates: How many categories each covariate has; the network sees them one-hot. See Note [Rows] in `given`.
-        library: Whether rows are shares of a library: the network sees them with a mean of 1, x·features/Σx.
+        library: Whether rows are shares of a library; see `network_input`.
 
     Example:
         >>> q = Encoder(10, 2, PoincareBall(1.0), hidden=[32])(torch.zeros(4, 10))
@@ -59,9 +77,7 @@ class Encoder(nn.Module):
         codes = None
         if self.covariates:
             x, codes = x.split((self.features, len(self.covariates)), -1)
-        if self.library:
-            x = x * (self.features / x.sum(-1, keepdim=True).clamp_min(1.0))  # a row without counts stays 0
-        x = x.log1p() if self.log_input else x
+        x = network_input(x, log=self.log_input, library=self.library)
         if codes is not None:
             x = torch.cat((x, one_hot(codes, self.covariates)), -1)
         return posterior(self.network(x), self.d, self.ball, self.posterior, self.scale)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from horoball.models.vae import ModelConfig
+
 __all__ = ["expect_graph", "expect_same", "expect_table"]
 
 
@@ -61,12 +63,17 @@ def expect_same(folder: Path, old: dict[str, Any], new: dict[str, Any]) -> None:
                 f"The run in {folder} is of {which}. Resume with the file and the options of the first fit."
             )
     before, now = old.get("model", {}), new.get("model", {})
+    if before and "graph" not in old:
+        # A run of an older version lacks the fields that came later: they had their defaults.
+        before = ModelConfig(features=1).as_dict() | before
     for name in now:
         if before and before.get(name) != now[name]:
             raise ValueError(
                 f"The run in {folder} has {name} = {before.get(name)}, not {now[name]}. Resume with the options of the "
                 "first fit."
             )
+    if "columns" in new and old.get("covariates", {}) != new.get("covariates", {}):
+        raise ValueError(f"The run in {folder} has other batches. Resume with the options of the first fit.")
     if "label" in new and old.get("label") != new["label"]:
         kept = old.get("label")
         raise ValueError(f"The run in {folder} has the label {kept!r}, not {new['label']!r}. Resume with it.")

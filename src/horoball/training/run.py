@@ -14,14 +14,19 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from horoball.data.cells import cell_table, is_cells
+from horoball.data.count_axes import AXES
+from horoball.data.read import read
 from horoball.data.standardize import Standardized, Standardizer, Summary, common_spread, summarize
 from horoball.data.table import ArrayTable, Table
 from horoball.likelihoods import Normal
 from horoball.models.decoder import Decoder
+from horoball.models.encoder import network_input
 from horoball.models.vae import VAE, ModelConfig
 from horoball.training.about import expect_table
 from horoball.training.checkpoint import load_checkpoint, save_checkpoint
 from horoball.training.config import TrainConfig
+from horoball.training.counts import expect_counts
 from horoball.training.fit import fit
 from horoball.training.landmarks import with_landmarks
 from horoball.training.loop import LAST, State, load_weights
@@ -65,12 +70,21 @@ class Run:
         if named and table.columns != self.columns:
             other = next(b for a, b in zip(self.columns, table.columns, strict=True) if a != b)
             raise ValueError(f"The model was not fitted to a column {other!r}. Keep the columns in the fit's order.")
+        table = table.coded(self.about.get("covariates", {}))
         return table if self.scaler is None else Standardized(table, self.scaler)
 
+    def read(self, source: Any) -> Table:
+        """A table for this model; the label need not be there, and of cells the model's genes are taken by name."""
+        if not is_cells(source):
+            return read(source, self.label, label_may_miss=True)
+        options = self.about.get("reading", {})
+        return cell_table(source, genes=self.columns, label=self.label, label_may_miss=True, **options)
+
     def seen(self, table: Table) -> Tensor:
-        """All rows of a table as the encoder's network sees them: scaled, or counts as log(1 + x)."""
-        x = torch.cat(list(self.scaled(table).blocks()))
-        return x.log1p() if self.about["model"]["log_input"] else x
+        """Features of a table as the encoder's network sees them: scaled, or counts as log(1 + x)."""
+        x = torch.cat(list(self.scaled(table).blocks()))[:, : table.features]
+        model = self.about["model"]
+        return network_input(x, log=model["log_input"], library=model.get("library", False))
 
     @torch.no_grad()
     def embed(self, table: Table) -> Iterator[Tensor]:
@@ -145,10 +159,12 @@ def _trained_on(table: Table, config: TrainConfig) -> np.ndarray | None:
     return np.setdiff1d(np.arange(table.rows), table.held_out(config.validation, config.seed))
 
 
-def map_weight(table: Table, d: int) -> float:
+def map_weight(table: Table, d: int, *, library: bool = False) -> float:
     """A distance weight that suits a map: of the likelihood's own size, 5 a feature, for d = 2, 3 in memory.
 
-    0 where no map is drawn, and where finding the nearest neighbours would take longer than training.
+    0 where no map is drawn, and where finding the nearest neighbours would take longer than training. A count out of a
+    library says less than a real number, so there it is a tenth a feature, as was chosen on trees by
+    `horoball.cells.simulate`.
 
     Example:
         >>> from horoball.data import ArrayTable
@@ -156,9 +172,9 @@ def map_weight(table: Table, d: int) -> float:
         (200.0, 0.0)
     """
     drawn = 2 <= d <= 3 and isinstance(table, ArrayTable) and table.rows >= _FEW
-    if not drawn or table.rows**2 * table.features > _COSTLY:
+    if not drawn or table.rows**2 * (min(AXES, table.features) if library else table.features) > _COSTLY:
         return 0.0
-    return max(50.0, 5.0 * table.features)
+    return max(50.0, (0.1 if library else 5.0) * table.features)
 
 
 def train(
@@ -195,6 +211,8 @@ def train(
         fields["likelihood"], why = guess_likelihood(summary)
         _log.info("Likelihood: %s, because %s.", fields["likelihood"], why)
     counts = fields["likelihood"] in ("poisson", "negative_binomial")
+    if fields.get("library"):
+        expect_counts(summary)
     if counts and float(summary.low.min()) < 0:
         raise ValueError(f"The likelihood {fields['likelihood']} needs counts, but the table holds negative numbers.")
     low, high = float(summary.low.min()), float(summary.high.max())
@@ -206,6 +224,8 @@ def train(
         fields.setdefault("classes", max(2, int(high) + 1))
     fields.setdefault("log_input", counts)
     fields.setdefault("learn_scale", fields["likelihood"] == "normal")
+    if table.covariates is not None:
+        fields["covariates"] = table.covariates.sizes
     model_config = ModelConfig(features=table.features, **fields)
     torch.manual_seed(config.seed)
     vae = VAE.from_config(model_config)
@@ -224,16 +244,22 @@ def train(
         "rows": table.rows,
         "version": version("horoball"),
     }
+    if table.covariates is not None:
+        run.about["covariates"] = table.covariates.categories
+    if table.reading:
+        run.about["reading"] = dict(table.reading)
     seen, distances = run.scaled(table), None
+    options: dict[str, Any]
     if config.distance_weight > 0:
         _log.info(
             "Distance weight: %g; geodesics of the 20-neighbour graph are computed first.", config.distance_weight
         )
-        seen, distances = with_landmarks(seen, candidates=_trained_on(table, config), log=model_config.log_input)
+        options = {"log": model_config.log_input, "library": model_config.library}
+        seen, distances = with_landmarks(seen, candidates=_trained_on(table, config), **options)
     rows, held = seen.split(config.validation, config.seed)
     if folder is not None:
         folder.mkdir(parents=True, exist_ok=True)
-    options: dict[str, Any] = {"validation": held, "resume": resume, "progress": progress, "distances": distances}
+    options = {"validation": held, "resume": resume, "progress": progress, "distances": distances}
     state: State = fit(vae, rows, config, folder, extra=_scaling(scaler), about=run.about, **options)
     run.history = state.history
     vae.eval()

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from horoball.data import read
 from horoball.training.run import Run
 from horoball.viewer.disc import View
 from horoball.viewer.run import view_run
@@ -40,18 +39,19 @@ def view_files(
         >>> from horoball.training.run import train
         >>> folder = Path(tempfile.mkdtemp())
         >>> np.save(folder / "rows.npy", np.random.default_rng(0).normal(size=(100, 4)))
+        >>> from horoball.data import read
         >>> table = read(folder / "rows.npy")
         >>> run = train(table, {"hidden": (8,)}, TrainConfig(max_epochs=1), folder / "run")
         >>> view_files(folder / "run", str(folder / "rows.npy"), folder / "map.html")
         View(... characters)
     """
     fitted = Run.load(run)
-    table = read(data, fitted.label, label_may_miss=True)
+    table = fitted.read(data)
     return view_run(
         fitted,
         table,
         features=features,
-        labels=None if names is None else names.read_text(encoding="utf-8").splitlines(),
+        labels=table.names if names is None else names.read_text(encoding="utf-8").splitlines(),
         image_shape=None if image_shape is None else _shape(image_shape),
         title=Path(data).stem if title is None else title,
         path=output,
