@@ -6,6 +6,7 @@ from typing import Any as _Any
 
 if TYPE_CHECKING:
     from horoball import (
+        cells,
         data,
         distributions,
         graphs,
@@ -39,6 +40,7 @@ __all__ = [
     "View",
     "WrappedNormal",
     "__version__",
+    "cells",
     "data",
     "distributions",
     "graphs",

@@ -1,0 +1,104 @@
+"""The graph of nearest cells by hyperbolic distance, laid out as scanpy has it."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import torch
+from scipy.sparse import csr_matrix
+from torch import Tensor
+
+from horoball.cells.places import ball_of, coordinates
+from horoball.manifolds import PoincareBall
+
+__all__ = ["fuzzy_weights", "nearest", "neighbours"]
+
+_BLOCK = 1 << 24  # distances at a time: 128 MiB in float64
+_HALVINGS = 60  # of the interval of a width: to the last digit
+
+
+def neighbours(cells: Any, n_neighbors: int = 15, *, key: str = "poincare") -> None:
+    """Write the graph of nearest neighbours of an embedding, for scanpy's `neighbors_key`.
+
+    Distances are exact, of all pairs. `sc.tl.leiden(cells, neighbors_key="poincare")` and others go on from there.
+
+    Args:
+        cells: AnnData with an embedding by `fit` or `CellModel.embed`.
+        n_neighbors: Size of a neighbourhood, the cell itself included, as in scanpy.
+        key: Where the embedding is, "poincare" for obsm["X_poincare"]; obsp and uns get names after it.
+
+    Example:
+        >>> from horoball.cells import fit, simulate
+        >>> cells = simulate(depth=2, cells=60, genes=30)
+        >>> _ = fit(cells, max_epochs=1, hidden=(8,))
+        >>> neighbours(cells, n_neighbors=5)
+        >>> cells.obsp["poincare_distances"].nnz, cells.uns["poincare"]["params"]["n_neighbors"]
+        (240, 5)
+    """
+    if n_neighbors < 2:
+        raise ValueError(f"A neighbourhood has the cell and at least one other: n_neighbors >= 2, got {n_neighbors}.")
+    ball, z = ball_of(cells, key), coordinates(cells, key)
+    n = len(z)
+    k = min(n_neighbors, n) - 1
+    index, distance = nearest(z, ball, k)
+    starts = np.arange(0, n * k + 1, max(1, k)) if k else np.zeros(n + 1, np.int64)
+    names = {what: f"{key}_{what}" for what in ("distances", "connectivities")}
+    cells.obsp[names["distances"]] = csr_matrix((distance.ravel(), index.ravel(), starts), shape=(n, n))
+    cells.obsp[names["connectivities"]] = fuzzy_weights(index, distance)
+    params = {"n_neighbors": k + 1, "method": "umap", "metric": "poincare", "use_rep": f"X_{key}"}
+    cells.uns[key] |= {f"{what}_key": name for what, name in names.items()}
+    cells.uns[key]["params"] = dict(cells.uns[key]["params"]) | params
+
+
+def nearest(z: Tensor, ball: PoincareBall, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Numbers of the k nearest other points, the nearest first, and their distances; shape (n, k) each.
+
+    Example:
+        >>> index, distance = nearest(torch.tensor([[0.0, 0.0], [1.0, 0.0], [3.0, 0.0]]), PoincareBall(1.0), 1)
+        >>> index.ravel().tolist(), distance.ravel().tolist()
+        ([1, 0, 1], [1.0, 1.0, 2.0])
+    """
+    z = z.double()
+    found = []
+    for start in range(0, len(z), max(1, _BLOCK // max(1, len(z)))):
+        block = ball.cdist(z[start : start + max(1, _BLOCK // len(z))], z)
+        own = torch.arange(len(block))
+        block[own, own + start] = math.inf
+        found.append(block.topk(k, largest=False))
+    distance, index = (torch.cat(parts).numpy() for parts in zip(*found, strict=True))
+    return index, distance
+
+
+def fuzzy_weights(index: np.ndarray, distance: np.ndarray) -> csr_matrix:
+    """How strongly points are joined, from 0 to 1: UMAP's fuzzy union of local exponentials.
+
+    Point i is joined to its neighbour j by a_ij = exp(−(d_ij − ρ_i)/s_i), where ρ_i is the distance to its nearest
+    neighbour and s_i is such that Σ_j a_ij = log₂ k. Both directions are put together as a + aᵀ − a·aᵀ.
+
+    Args:
+        index: Numbers of the neighbours, shape (n, k).
+        distance: Their distances, the nearest first, shape (n, k).
+
+    Example:
+        >>> fuzzy_weights(np.array([[1, 2], [0, 2], [1, 0]]), np.array([[1.0, 2.0], [1.0, 1.5], [1.5, 2.0]])).nnz
+        6
+    """
+    n, k = index.shape
+    if not k:
+        return csr_matrix((n, n))
+    excess = distance - distance[:, :1]
+    target = math.log2(k) if k > 2 else 1.0 + 1e-3  # the nearest alone counts 1: less than that cannot be reached
+    low, high = np.zeros((n, 1)), np.full((n, 1), max(float(excess.max()), 1e-12) * 1e3)
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        less = np.exp(-excess / np.maximum(middle, 1e-300)).sum(1, keepdims=True) < target
+        low, high = np.where(less, middle, low), np.where(less, high, middle)
+    weight = np.exp(-excess / np.maximum(high, 1e-300))
+    starts = np.arange(0, n * k + 1, k)
+    one_way = csr_matrix((weight.ravel(), index.ravel(), starts), shape=(n, n))
+    both = one_way.multiply(one_way.T)
+    union = (one_way + one_way.T - both).tocsr()
+    union.eliminate_zeros()
+    return union

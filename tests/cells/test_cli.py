@@ -1,0 +1,97 @@
+"""The commands take .h5ad files."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Any
+
+import anndata
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from click.testing import Result
+from typer.testing import CliRunner
+
+from horoball.cells import CellModel, simulate
+from horoball.cli import app
+from horoball.training.run import Run
+
+FAST = ["--quiet", "--hidden", "8", "--max-epochs", "2", "--batch-size", "32"]
+
+
+def run(*arguments: object) -> Result:
+    logging.getLogger("horoball").handlers.clear()  # they write to the terminal of the command before
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def done(*arguments: object) -> Result:
+    result = run(*arguments)
+    assert result.exit_code == 0, (result.output, result.exception)
+    return result
+
+
+def refused(*arguments: object) -> str:
+    result = run(*arguments)
+    assert result.exit_code == 1, result.output
+    return result.stderr.splitlines()[-1]
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("cells") / "cells.h5ad"
+    simulate(depth=1, cells=90, genes=20).write_h5ad(path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def folder(path: Path) -> Path:
+    folder = path.parent / "run"
+    told = done("fit", path, "-o", folder, "--batch", "batch", "--label", "branch", *FAST).stderr
+    assert "Counts: the layer 'counts'." in told
+    return folder
+
+
+def test_fit_takes_counts_as_shares_of_a_library_and_batches_as_given(folder: Path) -> None:
+    about = Run.load(folder).about
+    assert (about["model"]["likelihood"], about["model"]["library"]) == ("negative_binomial", True)
+    assert about["covariates"] == {"batch": ["a", "b"]}
+    assert about["reading"] == {"layer": "counts", "batch": ["batch"]}
+    assert "negative_binomial" in done("info", folder).stdout
+
+
+def test_embed_writes_the_cells_names_and_what_python_gives(folder: Path, path: Path) -> None:
+    done("embed", folder, path, "-o", path.parent / "map.parquet")
+    frame = pq.read_table(path.parent / "map.parquet")
+    assert frame.column_names == ["cell", "z0", "z1"]
+    cells = anndata.read_h5ad(path)
+    assert frame["cell"].to_pylist() == list(cells.obs_names)
+    x = CellModel.load(folder).embed(cells)
+    assert np.array_equal(np.stack([frame[name].to_numpy() for name in ("z0", "z1")], 1), x)
+
+
+def test_a_run_is_gone_on_with_evaluated_and_viewed(folder: Path, path: Path, tmp_path: Path) -> None:
+    done("evaluate", folder, path, "--samples", 3)
+    done("view", folder, path, "-o", tmp_path / "map.html")
+    assert "cell17" in (tmp_path / "map.html").read_text(encoding="utf-8")
+    options: list[Any] = ["fit", path, "-o", folder, "--resume", "--label", "branch", *FAST]
+    done(*options, "--batch", "batch")
+    assert "has covariates = [2], not []" in refused(*options)
+
+
+def test_what_cannot_be_done_says_why(folder: Path, path: Path, tmp_path: Path) -> None:
+    assert "which the prior does not draw" in refused("sample", folder, "-o", tmp_path / "new.parquet")
+    assert "has no layer 'raw'" in refused("fit", path, "-o", tmp_path / "a", "--layer", "raw", *FAST)
+    assert "no column 'donor' in obs" in refused("fit", path, "-o", tmp_path / "a", "--batch", "donor", *FAST)
+    rows = tmp_path / "rows.npy"
+    np.save(rows, np.random.default_rng(0).normal(size=(60, 4)))
+    for option in (("--batch", "x"), ("--layer", "x")):
+        assert "are for .h5ad files" in refused("fit", rows, "-o", tmp_path / "b", *option, *FAST)
+    assert "fitted to 20 columns, the table has 4" in refused("embed", folder, rows, "-o", tmp_path / "x.parquet")
+    logs = anndata.read_h5ad(path)
+    logs.layers["counts"] = logs.X.log1p()
+    logs.write_h5ad(tmp_path / "logs.h5ad")
+    message = refused("fit", tmp_path / "logs.h5ad", "-o", tmp_path / "c", *FAST)
+    assert "Counts are whole numbers" in message
+    done("fit", tmp_path / "logs.h5ad", "-o", tmp_path / "d", "--likelihood", "normal", *FAST)
+    done("fit", path, "-o", tmp_path / "e", "--layer", "X", *FAST)
