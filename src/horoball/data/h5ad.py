@@ -15,8 +15,8 @@ from horoball.data.streamed import StreamedTable
 
 __all__ = ["DiskRows", "H5adTable"]
 
-_STRETCH = 64  # rows read at once: cells of a kind lie together in files, so longer ones would make poor batches
-_BLOCK_VALUES = 1 << 25  # numbers of a block: 128 MiB
+_STRETCH = 16  # rows read at once: cells of a kind lie together in files, so longer ones would make poor batches
+_BLOCK_VALUES = 1 << 24  # numbers of a block: 64 MiB
 _AT_ONCE = 1 << 22  # numbers of a sparse matrix that are read at once
 
 
@@ -79,12 +79,22 @@ class DiskRows:
 
     def read(self, stretches: Sequence[Stretch]) -> np.ndarray:
         """The rows of stretches below each other, a C-ordered float32 array; a stretch's group is its first row."""
-        parts = (self.rows(s.group + s.first, s.group + s.first + s.rows) for s in stretches)
-        return np.concatenate([part.toarray() if self.sparse else part for part in parts])
+        out = np.empty((sum(stretch.rows for stretch in stretches), self.features), np.float32)
+        self.fill(out, stretches)
+        return out
+
+    def fill(self, out: np.ndarray, stretches: Sequence[Stretch]) -> None:
+        """The same into the first columns of an array."""
+        start = 0
+        for stretch in stretches:
+            first = stretch.group + stretch.first
+            rows = self.rows(first, first + stretch.rows)
+            out[start : start + stretch.rows, : self.features] = rows.toarray() if self.sparse else rows
+            start += stretch.rows
 
 
 class H5adTable(StreamedTable):
-    """A table whose rows stay in an .h5ad file, in stretches of 64.
+    """A table whose rows stay in an .h5ad file, in stretches of a few.
 
     Args:
         matrix: The matrix.
@@ -125,11 +135,13 @@ class H5adTable(StreamedTable):
 
     def read(self, stretches: Sequence[Stretch]) -> np.ndarray:
         """Rows of stretches with the codes of their covariates."""
-        x = self._matrix.read(stretches)
         if self.covariates is None:
-            return x
+            return self._matrix.read(stretches)
         codes = self.covariates.codes[np.concatenate(list(self._row_numbers(stretches)))]
-        return np.concatenate((x, codes.astype(np.float32)), 1)
+        out = np.empty((len(codes), self.width), np.float32)
+        self._matrix.fill(out, stretches)
+        out[:, self.features :] = codes
+        return out
 
     @staticmethod
     def _row_numbers(stretches: Sequence[Stretch]) -> Iterator[np.ndarray]:
