@@ -94,7 +94,8 @@ def figure(by_seed: Mapping[int, float], digits: int = 1, sign: str = "") -> str
     mean, half = interval(values)
     if not values:
         return "not run"
-    return f"{mean:{sign}.{digits}f}" + (f" ± {half:.{digits}f}" if len(values) > 1 else "")
+    shown = f"{mean:{sign}.{digits}f}" + (f" ± {half:.{digits}f}" if len(values) > 1 else "")
+    return shown.replace("-", "−")
 
 
 def paired(first: Mapping[int, float], second: Mapping[int, float]) -> dict[int, float]:
