@@ -63,7 +63,7 @@ def test_fit_takes_counts_as_shares_of_a_library_and_batches_as_given(folder: Pa
 def test_embed_writes_the_cells_names_and_what_python_gives(folder: Path, path: Path) -> None:
     done("embed", folder, path, "-o", path.parent / "map.parquet")
     frame = pq.read_table(path.parent / "map.parquet")
-    assert frame.column_names == ["cell", "z0", "z1"]
+    assert frame.column_names == ["cell", "z0", "z1", "radius", "scale"]
     cells = anndata.read_h5ad(path)
     assert frame["cell"].to_pylist() == list(cells.obs_names)
     x = CellModel.load(folder).embed(cells)

@@ -71,9 +71,9 @@ def is_parquet(output: Path) -> None:
         raise ValueError(f"The output is a Parquet file; give it a name that ends in .parquet, not {output.name!r}.")
 
 
-def read_for(data: str, fitted: Run) -> Any:
+def read_for(data: str, fitted: Run, ids: str | None = None) -> Any:
     """The table for a fitted model; its label column need not be there."""
-    return fitted.read(data)
+    return fitted.read(data, ids)
 
 
 def show(run: Run, folder: Path) -> None:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -25,9 +24,6 @@ from horoball.cli.console import (
     read_for,
     show,
 )
-
-if TYPE_CHECKING:
-    from torch import Tensor
 
 __all__: list[str] = []
 
@@ -135,31 +131,47 @@ def fit(
 
 @app.command()
 @for_people
-def embed(run: RunFolder, data: Data, output: Output) -> None:
-    """Write the ball coordinates of every row to a Parquet file; of cells, with their names.
+def embed(
+    run: RunFolder,
+    data: Data,
+    output: Annotated[Path, typer.Option("--output", "-o", help="A .parquet file, or a folder for many of them.")],
+    id_: Annotated[str | None, typer.Option("--id", help="A column with the rows' names, kept in the output.")] = None,
+    file_rows: Annotated[int, typer.Option(min=1, help="Rows of a file, where the output is a folder.")] = 1 << 18,
+    quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar.")] = False,
+) -> None:
+    """Write the ball coordinates of every row, its radius and the posterior's scale.
+
+    To a folder they are written file by file: the same command goes on where it was stopped, and under torchrun each
+    process writes files of its own.
 
     Example: horoball embed run cells.csv -o map.parquet
     """
-    import pyarrow as pa
-    import pyarrow.parquet as pq
+    from rich.progress import Progress
 
+    from horoball.embedding import embed_file, embed_folder
     from horoball.training.run import Run
 
-    is_parquet(output)
+    rank, ranks = (int(os.environ.get(name, default)) for name, default in (("RANK", "0"), ("WORLD_SIZE", "1")))
+    if output.suffix:
+        is_parquet(output)
+        if ranks > 1:
+            raise ValueError(f"{ranks} processes cannot write one file. Give a folder: -o {output.with_suffix('')}.")
     fitted = Run.load(run)
-    table = read_for(data, fitted)
-    d = fitted.model.prior.loc.shape[0]
-    named: list[tuple[str, pa.DataType]] = [] if table.names is None else [("cell", pa.string())]
-    schema = pa.schema([*named, *((f"z{i}", pa.float64()) for i in range(d))])
-    rows = 0
-    part = output.with_name(output.name + ".part")
-    with pq.ParquetWriter(part, schema) as writer:
-        for block in _joined(fitted.embed(table), 1 << 16):
-            names = [] if table.names is None else [pa.array(table.names[rows : rows + len(block)])]
-            writer.write_table(pa.table([*names, *map(pa.array, block.T.numpy())], schema=schema))
-            rows += len(block)
-    part.replace(output)
-    console.print(f"{rows:,} rows, {d} coordinates: {output}", markup=False)
+    table = read_for(data, fitted, id_)
+    if output.suffix:
+        rows = embed_file(fitted, table, output)
+    else:
+        try:
+            with Progress(console=console, transient=True, disable=quiet) as progress:
+                task = progress.add_task("Rows", total=table.rows / ranks)
+
+                def done(count: int) -> None:
+                    progress.update(task, advance=count)
+
+                rows = embed_folder(fitted, table, output, rows=file_rows, rank=rank, ranks=ranks, done=done)
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt("Stopped. Whole files stay; the same command goes on.") from None
+    console.print(f"{rows:,} rows written: {output}", markup=False)
 
 
 @app.command()
@@ -235,17 +247,3 @@ def info(run: RunFolder) -> None:
     from horoball.training.run import Run
 
     show(Run.load(run), run)
-
-
-def _joined(blocks: Iterable[Tensor], rows: int) -> Iterator[Tensor]:
-    """Blocks of some rows or more: a block becomes a row group, and the writer holds a record of every group."""
-    import torch
-
-    waiting: list[Tensor] = []
-    for block in blocks:
-        waiting.append(block)
-        if sum(map(len, waiting)) >= rows:
-            yield torch.cat(waiting)
-            waiting = []
-    if waiting:
-        yield torch.cat(waiting)

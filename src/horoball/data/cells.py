@@ -169,6 +169,7 @@ def _table(
         else:
             _log.info("Cells: %s of counts stay in the file.", f"{rows.bytes / 2**30:.1f} GiB")
             table = H5adTable(rows, columns, labels, covariates)
+    table.name_column = "cell"
     table.names, table.reading = list(map(str, cells.obs.index)), {"layer": layer, "batch": batch}
     return table
 

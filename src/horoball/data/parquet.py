@@ -26,6 +26,7 @@ class ParquetTable(StreamedTable):
     Args:
         paths: Paths or URLs of the files.
         label: Name of a column to keep aside.
+        ids: Name of a column that holds the rows' names, of text or of numbers.
 
     Example:
         >>> import pyarrow as pa, pyarrow.parquet as pq, tempfile, pathlib
@@ -37,7 +38,7 @@ class ParquetTable(StreamedTable):
         (10, 9.0)
     """
 
-    def __init__(self, paths: Sequence[str], label: str | None = None) -> None:
+    def __init__(self, paths: Sequence[str], label: str | None = None, ids: str | None = None) -> None:
         if not paths:
             raise ValueError("Expected at least one Parquet file, got none.")
         self._files = ParquetFiles(paths)
@@ -47,13 +48,14 @@ class ParquetTable(StreamedTable):
             file = self._files.open(number)
             if number == 0:
                 names = list(file.schema_arrow.names)
-                self.columns = _number_columns(file.schema_arrow, label, path)
+                self.columns = _number_columns(file.schema_arrow, [name for name in (label, ids) if name], path)
             elif file.schema_arrow.names != names:
                 raise ValueError(f"{path} has other columns than {paths[0]}. All files need the same columns.")
             groups = range(file.metadata.num_row_groups)
             units = [Stretch(number, g, file.metadata.row_group(g).num_rows, first=0, whole=True) for g in groups]
             self._units += [unit for unit in units if unit.rows]
-        self.label = label
+        self.label, self.ids = label, ids
+        self.name_column = ids or "row"
 
     def _block_rows(self) -> int:
         return max(1, min(_BLOCK, _BLOCK_VALUES // self.features))
@@ -71,26 +73,36 @@ class ParquetTable(StreamedTable):
             >>> list(ParquetTable([str(path)], label="kind").read_labels())
             ['x', 'y']
         """
-        if self.label is None:
-            return None
-        labels = []
+        return None if self.label is None else self._aside(self.label).to_numpy()
+
+    def read_names(self) -> Any:
+        """The column of names, if one was given."""
+        return None if self.ids is None else self._aside(self.ids)
+
+    def _aside(self, name: str) -> Any:
+        """A column that is no feature, an Arrow array."""
+        import pyarrow as pa
+
+        parts = []
         for unit in self._units:
-            column = self._files.open(unit.file).read_row_group(unit.group, columns=[self.label]).column(0)
-            labels.append(column.slice(unit.first, unit.rows).to_numpy())
-        return np.concatenate(labels)
+            with self._files.lock:
+                column = self._files.open(unit.file).read_row_group(unit.group, columns=[name]).column(0)
+            parts += column.slice(unit.first, unit.rows).chunks
+        return pa.chunked_array(parts)
 
 
-def _number_columns(schema: Any, label: str | None, path: str) -> list[str]:
+def _number_columns(schema: Any, aside: Sequence[str], path: str) -> list[str]:
     import pyarrow as pa
 
-    if label is not None and label not in schema.names:
-        raise ValueError(f"{path} has no column {label!r}. Its columns are: {', '.join(schema.names[:20])}.")
+    for name in aside:
+        if name not in schema.names:
+            raise ValueError(f"{path} has no column {name!r}. Its columns are: {', '.join(schema.names[:20])}.")
     repeated = {name for name in schema.names if schema.names.count(name) > 1}
     if repeated:
         raise ValueError(f"{path} has columns of the same name: {', '.join(sorted(repeated))}. Rename them.")
     columns = []
     for field in schema:
-        if field.name == label:
+        if field.name in aside:
             continue
         kind = field.type
         if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):

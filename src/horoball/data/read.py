@@ -21,7 +21,7 @@ __all__ = ["read"]
 _ENDINGS = (".csv", ".tsv", ".parquet", ".npy", ".npz", ".h5ad")
 
 
-def read(source: Any, label: str | None = None, *, label_may_miss: bool = False) -> Table:
+def read(source: Any, label: str | None = None, *, label_may_miss: bool = False, ids: str | None = None) -> Table:
     """A table from a source.
 
     - a path or URL: `.csv`, `.tsv`, `.npy`, `.npz` (an array, or a scipy sparse matrix) are read into memory;
@@ -34,6 +34,7 @@ def read(source: Any, label: str | None = None, *, label_may_miss: bool = False)
         source: Where the rows come from.
         label: Name of a column to keep aside; refused by sources whose columns have no names.
         label_may_miss: Whether a source without that column is taken as it is, and not refused.
+        ids: Name of a column of a .csv, .tsv or .parquet file that holds the rows' names.
 
     Example:
         >>> read(np.eye(3)).features
@@ -41,11 +42,13 @@ def read(source: Any, label: str | None = None, *, label_may_miss: bool = False)
     """
     if isinstance(source, Table):
         return source
+    if ids is not None and not str(source).lower().endswith((".csv", ".tsv", ".parquet")) and not _is_folder(source):
+        raise ValueError(f"Only .csv, .tsv and .parquet files have a column of ids such as {ids!r}.")
     if is_cells(source):
         name = str(source) if isinstance(source, str | Path) else "The AnnData"
         return _checked(cell_table(source, label=label, label_may_miss=label_may_miss), name)
     if isinstance(source, str | Path):
-        return _checked(_read_path(str(source), label, label_may_miss), str(source))
+        return _checked(_read_path(str(source), label, label_may_miss, ids), str(source))
     if not hasattr(source, "columns"):
         _refuse_label(f"The {type(source).__name__}", label, label_may_miss)
     if hasattr(source, "tocsr"):
@@ -95,7 +98,11 @@ def _number_array(x: Any) -> Any:
     return x
 
 
-def _read_path(path: str, label: str | None, may_miss: bool) -> Table:
+def _is_folder(source: Any) -> bool:
+    return isinstance(source, str | Path) and Path(source).is_dir()
+
+
+def _read_path(path: str, label: str | None, may_miss: bool, ids: str | None) -> Table:
     folder = Path(path)
     if "://" not in path and not folder.exists():
         raise FileNotFoundError(f"There is no file {path}.")
@@ -103,12 +110,12 @@ def _read_path(path: str, label: str | None, may_miss: bool) -> Table:
         files = sorted(str(file) for file in folder.glob("*.parquet"))
         if not files:
             raise ValueError(f"The folder {path} holds no .parquet files.")
-        return _read_parquet(files, label, may_miss)
+        return _read_parquet(files, label, may_miss, ids)
     ending = folder.suffix.lower()
     if ending == ".parquet":
-        return _read_parquet([path], label, may_miss)
+        return _read_parquet([path], label, may_miss, ids)
     if ending in (".csv", ".tsv"):
-        return _read_csv(path, "\t" if ending == ".tsv" else ",", label, may_miss)
+        return _read_csv(path, "\t" if ending == ".tsv" else ",", label, may_miss, ids)
     if ending in (".npy", ".npz"):
         _refuse_label(path, label, may_miss)
         return _read_numpy(path)
@@ -124,14 +131,14 @@ def _refuse_label(name: str, label: str | None, may_miss: bool) -> None:
         )
 
 
-def _read_parquet(files: list[str], label: str | None, may_miss: bool) -> ParquetTable:
+def _read_parquet(files: list[str], label: str | None, may_miss: bool, ids: str | None) -> ParquetTable:
     if label is not None and may_miss:
         import fsspec
         import pyarrow.parquet as pq
 
         with fsspec.open(files[0], "rb") as file:
             label = label if label in pq.read_schema(file).names else None
-    return ParquetTable(files, label)
+    return ParquetTable(files, label, ids)
 
 
 def _read_numpy(path: str) -> Table:
@@ -159,7 +166,7 @@ def _read_numpy(path: str) -> Table:
     raise ValueError(f"{path} holds {len(names)} arrays, expected one: {', '.join(names[:8])}.")
 
 
-def _read_csv(path: str, delimiter: str, label: str | None, may_miss: bool) -> Table:
+def _read_csv(path: str, delimiter: str, label: str | None, may_miss: bool, ids: str | None) -> Table:
     import fsspec
     import pyarrow as pa
     import pyarrow.csv
@@ -182,9 +189,11 @@ def _read_csv(path: str, delimiter: str, label: str | None, may_miss: bool) -> T
         if not may_miss:
             raise ValueError(f"{path} has no column {label!r}. Its columns are: {_some(names)}.")
         label = None
+    if ids is not None and ids not in names:
+        raise ValueError(f"{path} has no column {ids!r}. Its columns are: {_some(names)}.")
     if frame.num_rows == 0:
         raise ValueError(f"{path} has no rows.")
-    columns = [name for name in names if name != label]
+    columns = [name for name in names if name not in (label, ids)]
     x = np.empty((frame.num_rows, len(columns)), np.float32)
     for position, name in enumerate(columns):
         column = frame.column(name)
@@ -195,7 +204,10 @@ def _read_csv(path: str, delimiter: str, label: str | None, may_miss: bool) -> T
             raise ValueError(_about_text(path, name[:40], column))
         x[:, position] = column.to_numpy()
     labels = None if label is None else np.asarray(frame.column(label).to_pylist())
-    return ArrayTable(x, columns, labels)
+    table = ArrayTable(x, columns, labels)
+    if ids is not None:
+        table.names, table.name_column = frame.column(ids).to_pylist(), ids
+    return table
 
 
 def _about_text(path: str, name: str, column: Any) -> str:

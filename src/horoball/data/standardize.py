@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import torch
@@ -150,6 +151,7 @@ class Standardized(Table):
     def __init__(self, table: Table, scaler: Standardizer) -> None:
         self.table, self.scaler = table, scaler
         self.columns, self.labels, self.covariates = table.columns, table.labels, table.covariates
+        self.names, self.name_column = table.names, table.name_column
 
     @property
     def rows(self) -> int:
@@ -159,6 +161,14 @@ class Standardized(Table):
     def read_labels(self) -> np.ndarray | None:
         """The table's labels."""
         return self.table.read_labels()
+
+    def read_names(self) -> Any:
+        """The table's names."""
+        return self.table.read_names()
+
+    def shards(self, rows: int) -> list[Standardized]:
+        """The table's shards, standardised."""
+        return [Standardized(shard, self.scaler) for shard in self.table.shards(rows)]
 
     def split(self, part: float, seed: int = 0) -> tuple[Table, Table | None]:
         """The table's split, standardised."""

@@ -67,6 +67,23 @@ class StreamedTable(Table):
         kept, held = ([units[i] for i in sorted(chosen)] for chosen in (index[count:], index[:count]))
         return self._part(kept), self._part(held)
 
+    def shards(self, rows: int) -> list[Self]:
+        """Tables of consecutive stretches, of that many rows or more each, so that no row group is decoded twice."""
+        shards: list[Self] = []
+        waiting: list[Stretch] = []
+        first = 0
+        for unit in [*self._units, None]:
+            if unit is None or _count(waiting) >= rows:
+                shard = copy.copy(self)
+                shard._units = waiting
+                if self.names is not None:
+                    shard.names = self.names[first : first + shard.rows]
+                first += shard.rows
+                shards += [shard] if waiting else []
+                waiting = []
+            waiting += [] if unit is None else [unit]
+        return shards
+
     def _part(self, units: Sequence[Stretch]) -> Self:
         part = copy.copy(self)
         groups = {unit._replace(whole=False): unit for unit in self._units}

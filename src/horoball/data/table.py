@@ -100,6 +100,7 @@ class Table(ABC):
     labels: np.ndarray | None = None
     covariates: Covariates | None = None
     names: list[str] | None = None  # of the rows
+    name_column: str = "row"  # what names, or numbers in their place, are called
     reading: Mapping[str, Any] = MappingProxyType({})  # how another source of such rows is read
 
     @property
@@ -120,6 +121,14 @@ class Table(ABC):
     def read_labels(self) -> np.ndarray | None:
         """One label per row, read now if the table is streamed."""
         return self.labels
+
+    def read_names(self) -> Any:
+        """One name per row, as a list or an Arrow array, read now if the table is streamed; None without names."""
+        return self.names
+
+    @abstractmethod
+    def shards(self, rows: int) -> list[Self]:
+        """Tables of consecutive rows, some or more each, that make up this one."""
 
     def coded(self, categories: Mapping[str, Sequence[str]]) -> Self:
         """The same table with the codes of a model that knows these categories."""
@@ -239,6 +248,20 @@ class ArrayTable(Table):
         if not len(held):
             return self, None
         return self._part(np.setdiff1d(np.arange(self._rows), held)), self._part(held)
+
+    def shards(self, rows: int) -> list[ArrayTable]:
+        """Tables of consecutive rows, that many each.
+
+        Example:
+            >>> [shard.rows for shard in ArrayTable(np.eye(5)).shards(2)]
+            [2, 2, 1]
+        """
+        parts = [np.arange(start, min(start + rows, self._rows)) for start in range(0, self._rows, rows)]
+        shards = [self._part(part) for part in parts]
+        for shard, part in zip(shards, parts, strict=True):
+            shard.names = None if self.names is None else self.names[part[0] : part[-1] + 1]
+            shard.name_column = self.name_column
+        return shards
 
     def held_out(self, part: float, seed: int = 0) -> np.ndarray:
         """The rows that `split` holds out.

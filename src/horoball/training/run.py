@@ -22,6 +22,7 @@ from horoball.data.table import ArrayTable, Table
 from horoball.likelihoods import Normal
 from horoball.models.decoder import Decoder
 from horoball.models.encoder import network_input
+from horoball.models.posterior import mean_scale
 from horoball.models.vae import VAE, ModelConfig
 from horoball.training.about import expect_table
 from horoball.training.checkpoint import load_checkpoint, save_checkpoint
@@ -73,10 +74,10 @@ class Run:
         table = table.coded(self.about.get("covariates", {}))
         return table if self.scaler is None else Standardized(table, self.scaler)
 
-    def read(self, source: Any) -> Table:
+    def read(self, source: Any, ids: str | None = None) -> Table:
         """A table for this model; the label need not be there, and of cells the model's genes are taken by name."""
-        if not is_cells(source):
-            return read(source, self.label, label_may_miss=True)
+        if ids is not None or not is_cells(source):
+            return read(source, self.label, label_may_miss=True, ids=ids)
         options = self.about.get("reading", {})
         return cell_table(source, genes=self.columns, label=self.label, label_may_miss=True, **options)
 
@@ -91,6 +92,18 @@ class Run:
         """Posterior means in ball coordinates, float64, block by block."""
         for block in self.scaled(table).blocks(8192):
             yield self.model.ball.to_ball(self.model.embed(block).double())
+
+    @torch.no_grad()
+    def places(self, table: Table) -> Iterator[Tensor]:
+        """Of every row its ball coordinates, its distance from the origin and its posterior's scale, block by block.
+
+        Float64, shape (rows, d + 2).
+        """
+        for block in self.scaled(table).blocks(8192):
+            q = self.model.posterior(block)
+            z = q.mean.double()
+            radius = torch.linalg.vector_norm(z, dim=-1, keepdim=True)
+            yield torch.cat((self.model.ball.to_ball(z), radius, mean_scale(q).double().unsqueeze(-1)), -1)
 
     def unscaled(self, x: Tensor) -> Tensor:
         """Rows of the model in their own units."""
