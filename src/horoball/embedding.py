@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -66,12 +67,14 @@ def embed_file(run: Run, table: Table, path: Path, first: int = 0) -> int:
     schema = pa.schema([(table.name_column, kind), *((name, pa.float64()) for name in numbers)])
     part = path.with_name(path.name + ".part")
     rows = 0
-    with pq.ParquetWriter(part, schema) as writer:
+    # A dictionary of numbers that hardly repeat takes a third of the time, and saves nothing.
+    dictionaries: list[str] = [] if names is None else [table.name_column]
+    with pq.ParquetWriter(part, schema, use_dictionary=dictionaries) as writer:
         for block in _joined(run.places(table), _GROUP):
-            label = pa.array(range(first + rows, first + rows + len(block))) if names is None else None
-            columns = [names.slice(rows, len(block)) if label is None else label, *map(pa.array, block.T.numpy())]
-            writer.write_table(pa.table(columns, schema=schema))
-            rows += len(block)
+            end = rows + len(block)
+            named = pa.array(np.arange(first + rows, first + end)) if names is None else names[rows:end]
+            writer.write_table(pa.table([named, *map(pa.array, block.T.numpy())], schema=schema))
+            rows = end
     part.replace(path)
     return rows
 
