@@ -70,7 +70,7 @@ class CellModel:
     @property
     def c(self) -> float:
         """Minus the curvature of the ball."""
-        return float(torch.as_tensor(self.ball.c).detach())
+        return self.ball.c_value
 
     @property
     def history(self) -> list[dict[str, float]]:
@@ -97,8 +97,7 @@ class CellModel:
     @torch.no_grad()
     def _write(self, cells: Any, table: Table, n_neighbors: int | None) -> np.ndarray:
         means, scales = [], []
-        for block in self.run.scaled(table).blocks(8192):
-            q = self.run.model.posterior(block)
+        for q in self.run.posteriors(table):
             means.append(q.mean)
             scales.append(mean_scale(q))
         write(cells, torch.cat(means), torch.cat(scales), self.ball, self.key)

@@ -32,7 +32,7 @@ def write(cells: Any, z: Tensor, scale: Tensor, ball: PoincareBall, key: str = "
     """
     cells.obsm[f"X_{key}"] = ball.to_ball(z.double()).numpy()
     cells.obsm[f"X_{key}_std"] = scale.double().unsqueeze(-1).numpy()
-    cells.uns[key] = {"params": {"c": float(torch.as_tensor(ball.c).detach())}}
+    cells.uns[key] = {"params": {"c": ball.c_value}}
 
 
 def ball_of(cells: Any, key: str = "poincare") -> PoincareBall:

@@ -19,6 +19,7 @@ from horoball.data.count_axes import AXES
 from horoball.data.read import read
 from horoball.data.standardize import Standardized, Standardizer, Summary, common_spread, summarize
 from horoball.data.table import ArrayTable, Table
+from horoball.distributions import RiemannianNormal, WrappedNormal
 from horoball.likelihoods import Normal
 from horoball.models.decoder import Decoder
 from horoball.models.encoder import network_input
@@ -90,8 +91,14 @@ class Run:
     @torch.no_grad()
     def embed(self, table: Table) -> Iterator[Tensor]:
         """Posterior means in ball coordinates, float64, block by block."""
+        for q in self.posteriors(table):
+            yield self.model.ball.to_ball(q.mean.double())
+
+    @torch.no_grad()
+    def posteriors(self, table: Table) -> Iterator[RiemannianNormal | WrappedNormal]:
+        """q(z | x) of all rows, block by block."""
         for block in self.scaled(table).blocks(8192):
-            yield self.model.ball.to_ball(self.model.embed(block).double())
+            yield self.model.posterior(block)
 
     @torch.no_grad()
     def places(self, table: Table) -> Iterator[Tensor]:
@@ -99,8 +106,7 @@ class Run:
 
         Float64, shape (rows, d + 2).
         """
-        for block in self.scaled(table).blocks(8192):
-            q = self.model.posterior(block)
+        for q in self.posteriors(table):
             z = q.mean.double()
             radius = torch.linalg.vector_norm(z, dim=-1, keepdim=True)
             yield torch.cat((self.model.ball.to_ball(z), radius, mean_scale(q).double().unsqueeze(-1)), -1)

@@ -60,8 +60,7 @@ def view_run(
         raise ValueError(f"The table has no column {missing[0]!r}. Its columns are: {', '.join(table.columns[:20])}.")
     index = [table.columns.index(name) for name in features]
     means, scales = [], []
-    for block in run.scaled(table).blocks(8192):
-        q = run.model.posterior(block)
+    for q in run.posteriors(table):
         means.append(q.mean)
         scales.append(mean_scale(q))
     shown = [block[:, index] for block in table.blocks(8192)] if index else []
