@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from importlib.metadata import version
-from multiprocessing import get_context
+from multiprocessing import active_children, get_context
 from pathlib import Path
 from typing import Any
 
@@ -49,10 +49,15 @@ def carry_out(study: str, settings: Iterable[Setting], run: Callable[..., dict[s
         torch.set_num_threads(1)
     with ProcessPoolExecutor(workers, get_context("spawn"), torch.set_num_threads, (1,)) as pool:
         futures = {pool.submit(_one, study, setting, run): setting for setting in waiting}
-        for done, future in enumerate(as_completed(futures), 1):
-            future.result()
-            left = (time.monotonic() - began) / done * (len(waiting) - done)
-            print(f"  {slug(futures[future])}: {done} of {len(waiting)}, {left / 60:.1f} min left", flush=True)
+        try:
+            for done, future in enumerate(as_completed(futures), 1):
+                future.result()
+                left = (time.monotonic() - began) / done * (len(waiting) - done)
+                print(f"  {slug(futures[future])}: {done} of {len(waiting)}, {left / 60:.1f} min left", flush=True)
+        except KeyboardInterrupt:
+            for process in active_children():  # which would go on with the next run
+                process.kill()
+            raise SystemExit("Stopped. Runs that were done are kept; the same command goes on.") from None
 
 
 def _one(study: str, setting: Setting, run: Callable[..., dict[str, Any]]) -> None:

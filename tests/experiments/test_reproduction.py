@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -13,6 +18,17 @@ from experiments import render, runs
 from horoball.cli import app
 
 PAGE = "docs/reproduction.md"
+SCRIPT = """
+import pathlib, time
+from experiments import runs
+
+def sleep(seconds):
+    time.sleep(seconds)
+
+if __name__ == "__main__":
+    runs.RESULTS = pathlib.Path("results")
+    runs.carry_out("sleep", [{"seconds": 300}, {"seconds": 301}], sleep, workers=2)
+"""
 CHOSEN = {"0.0001", "0.9999", "0.00001", "1.2", "0.3", "0.1"}  # settings that the page itself explains
 
 
@@ -40,3 +56,29 @@ def test_the_command_says_where_the_experiments_are(tmp_path: Path, monkeypatch:
     refused = CliRunner().invoke(app, ["reproduce", "table1"])
     assert refused.exit_code == 1
     assert "Clone it" in refused.stderr
+
+
+def test_ctrl_c_stops_all_processes_and_says_what_is_left(tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text(SCRIPT)
+    process = subprocess.Popen(
+        [sys.executable, "script.py"],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(render.ROOT)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert process.stdout is not None
+    assert "2 runs to do" in process.stdout.readline()
+    time.sleep(1)
+    os.killpg(process.pid, signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert "the same command goes on" in said
+    for _ in range(100):  # what watches over the processes' resources ends a little later
+        try:
+            os.killpg(process.pid, 0)
+        except ProcessLookupError:
+            return
+        time.sleep(0.1)
+    raise AssertionError("A process is left.")

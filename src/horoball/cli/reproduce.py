@@ -66,7 +66,12 @@ def reproduce(
         command += ["--workers", str(workers)]
         command += [] if seeds is None else ["--seeds", str(seeds)]
     environment = os.environ | {"OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "1")}
-    code = subprocess.run(command, cwd=folder.parent, env=environment, check=False).returncode  # noqa: S603  no shell
+    process = subprocess.Popen(command, cwd=folder.parent, env=environment)  # noqa: S603  no shell
+    try:
+        code = process.wait()
+    except KeyboardInterrupt:  # which the experiment has heard too, and says what is left
+        process.wait()
+        raise typer.Exit(130) from None
     if code:
         raise typer.Exit(code)
     console.print("`python -m experiments.render` puts the numbers into docs/reproduction.md.", markup=False)
