@@ -141,6 +141,14 @@ def test_every_row_of_any_source_gets_a_point_of_the_ball(name: str, fitted: Pat
     assert not list(tmp_path.glob("*.part"))
 
 
+def test_an_encoder_is_written_for_other_programs(fitted: Path, tmp_path: Path) -> None:
+    result = done("export", fitted, "-o", tmp_path / "encoder.pt2")
+    assert "x: 4 columns → z, radius, scale" in result.stderr
+    z = torch.export.load(tmp_path / "encoder.pt2").module()(torch.from_numpy(rows_of()).float())[0]
+    assert torch.equal(z, next(Run.load(fitted).embed(read(rows_of()))))
+    assert "named .onnx or .pt2" in refused("export", fitted, "-o", tmp_path / "encoder.txt")
+
+
 def test_an_evaluation_prints_a_bound_below_the_likelihood(data: Path, fitted: Path) -> None:
     told = json.loads(done("evaluate", fitted, data, "--samples", "50").stdout)
     assert float(told["elbo"]) < float(told["log-likelihood, 50 samples"])

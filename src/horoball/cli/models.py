@@ -1,4 +1,4 @@
-"""Commands around a model: `horoball fit`, `embed`, `evaluate`, `sample`, `info`."""
+"""Commands around a model: `horoball fit`, `embed`, `export`, `evaluate`, `sample`, `info`."""
 
 from __future__ import annotations
 
@@ -172,6 +172,25 @@ def embed(
         except KeyboardInterrupt:
             raise KeyboardInterrupt("Stopped. Whole files stay; the same command goes on.") from None
     console.print(f"{rows:,} rows written: {output}", markup=False)
+
+
+@app.command()
+@for_people
+def export(
+    run: RunFolder,
+    output: Annotated[Path, typer.Option("--output", "-o", help="The file to write, .onnx or .pt2.")],
+) -> None:
+    """Write the encoder for programs without horoball: as ONNX, or as a program of torch.export.
+
+    Example: horoball export run -o encoder.onnx
+    """
+    from horoball.export import OUTPUTS
+    from horoball.export import export as write
+    from horoball.training.run import Run
+
+    fitted = Run.load(run)
+    write(fitted, output)
+    console.print(f"x: {len(fitted.columns)} columns → {', '.join(OUTPUTS)}: {output}", markup=False)
 
 
 @app.command()

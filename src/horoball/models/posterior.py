@@ -14,6 +14,7 @@ __all__ = [
     "SCALES",
     "check_posterior",
     "mean_scale",
+    "place",
     "posterior",
     "posterior_kind",
     "posterior_size",
@@ -101,3 +102,15 @@ def mean_scale(q: RiemannianNormal | WrappedNormal) -> Tensor:
     """
     scale = q.scale if q.scale is not None else torch.linalg.vector_norm(q.scale_tril, dim=-1)
     return scale.mean(-1)
+
+
+def place(q: RiemannianNormal | WrappedNormal) -> tuple[Tensor, Tensor, Tensor]:
+    """What is told of posteriors: ball coordinates of the means, distances from the origin, scales; float64.
+
+    Example:
+        >>> z, radius, scale = place(posterior(torch.tensor([[3.0, 4.0, 0.0]]), 2, PoincareBall(1.0)))
+        >>> z, radius
+        (tensor([[0.5920, 0.7893]], dtype=torch.float64), tensor([5.], dtype=torch.float64))
+    """
+    z = q.mean.double()
+    return q.ball.to_ball(z), torch.linalg.vector_norm(z, dim=-1), mean_scale(q).double()

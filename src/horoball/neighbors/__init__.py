@@ -1,5 +1,6 @@
-"""Nearest neighbours, ancestors and descendants among the points of a ball, on FAISS."""
+"""Nearest neighbours, ancestors and descendants among the points of a ball, on FAISS; vectors for other engines."""
 
 from horoball.neighbors.index import Index
+from horoball.neighbors.vectors import query_vectors, vectors
 
-__all__ = ["Index"]
+__all__ = ["Index", "query_vectors", "vectors"]

@@ -23,7 +23,7 @@ from horoball.distributions import RiemannianNormal, WrappedNormal
 from horoball.likelihoods import Normal
 from horoball.models.decoder import Decoder
 from horoball.models.encoder import network_input
-from horoball.models.posterior import mean_scale
+from horoball.models.posterior import place
 from horoball.models.vae import VAE, ModelConfig
 from horoball.training.about import expect_table
 from horoball.training.checkpoint import load_checkpoint, save_checkpoint
@@ -107,9 +107,8 @@ class Run:
         Float64, shape (rows, d + 2).
         """
         for q in self.posteriors(table):
-            z = q.mean.double()
-            radius = torch.linalg.vector_norm(z, dim=-1, keepdim=True)
-            yield torch.cat((self.model.ball.to_ball(z), radius, mean_scale(q).double().unsqueeze(-1)), -1)
+            z, radius, scale = place(q)
+            yield torch.cat((z, radius.unsqueeze(-1), scale.unsqueeze(-1)), -1)
 
     def unscaled(self, x: Tensor) -> Tensor:
         """Rows of the model in their own units."""

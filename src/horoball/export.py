@@ -1,0 +1,136 @@
+"""A trained encoder for programs without horoball: ONNX, or a program of torch.export.
+
+What is exported takes rows in their own units and gives what `horoball embed` writes of them. Scaling, log(1 + x),
+the network and the way from the tangent chart to ball coordinates are inside.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from horoball.models.posterior import place
+from horoball.training.run import Run
+
+__all__ = ["OUTPUTS", "Places", "export"]
+
+OUTPUTS = ("z", "radius", "scale")
+_SUFFIXES = (".onnx", ".pt2")
+
+
+class Places(nn.Module):
+    """Rows to places, tensors in and tensors out.
+
+    Args:
+        run: The fitted model.
+
+    Example:
+        >>> from horoball.data import ArrayTable
+        >>> from horoball.training import TrainConfig
+        >>> from horoball.training.run import train
+        >>> run = train(ArrayTable(torch.randn(100, 4)), {"hidden": (8,)}, TrainConfig(max_epochs=1))
+        >>> z, radius, scale = Places(run)(torch.randn(3, 4))
+        >>> z.shape, z.dtype, radius.shape, scale.shape
+        (torch.Size([3, 2]), torch.float64, torch.Size([3]), torch.Size([3]))
+    """
+
+    def __init__(self, run: Run) -> None:
+        super().__init__()
+        self.encoder = run.model.encoder
+        self.scaled = run.scaler is not None
+        if run.scaler is not None:
+            self.register_buffer("mean", run.scaler.mean)
+            self.register_buffer("std", run.scaler.std)
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Ball coordinates, distance from the origin, posterior scale; float64.
+
+        Args:
+            x: Rows, float32, shape (n, features + covariates); a covariate is the number of its category.
+        """
+        return place(self.encoder((x - self.mean) / self.std if self.scaled else x))
+
+
+def export(run: Run, path: str | Path) -> None:
+    """Write the encoder of a run to a file, .onnx or .pt2, which takes any number of rows `x`.
+
+    An ONNX file also says how to use it, in its metadata: the names of the columns in their order, the categories of
+    covariates, and c, as JSON under "horoball".
+
+    Args:
+        run: The fitted model.
+        path: The file.
+
+    Raises:
+        ImportError: ONNX is not installed; the message says how to.
+
+    Example:
+        >>> import tempfile
+        >>> from horoball.data import ArrayTable
+        >>> from horoball.training import TrainConfig
+        >>> from horoball.training.run import train
+        >>> x = torch.randn(100, 4)
+        >>> run = train(ArrayTable(x), {"hidden": (8,)}, TrainConfig(max_epochs=1))
+        >>> path = Path(tempfile.mkdtemp()) / "encoder.pt2"
+        >>> export(run, path)
+        >>> z, radius, scale = torch.export.load(path).module()(x)
+        >>> torch.equal(z, next(run.embed(ArrayTable(x))))
+        True
+    """
+    path = Path(path)
+    if path.suffix not in _SUFFIXES:
+        raise ValueError(f"An encoder is written to a file named .onnx or .pt2, not {path.name!r}.")
+    if path.suffix == ".onnx":
+        _expect_onnx()
+    module = Places(run).eval().requires_grad_(False)
+    covariates = run.about.get("covariates", {})
+    rows = torch.zeros(2, len(run.columns) + len(covariates))
+    shapes = {"x": {0: torch.export.Dim("rows")}}
+    part = path.with_name(f"{path.stem}.part{path.suffix}")
+    with _quiet():
+        program = torch.export.export(module, (rows,), dynamic_shapes=shapes)
+        if path.suffix == ".pt2":
+            torch.export.save(program, part)
+        else:
+            onnx = torch.onnx.export(
+                program,
+                dynamo=True,
+                dynamic_shapes=shapes,
+                input_names=["x"],
+                output_names=list(OUTPUTS),
+                verbose=False,
+            )
+            if onnx is None:
+                raise RuntimeError("torch.onnx.export returned no program.")
+            about = {"columns": run.columns, "covariates": covariates, "c": run.model.ball.c_value}
+            onnx.model.metadata_props["horoball"] = json.dumps(about)
+            onnx.save(part, external_data=False)
+    part.replace(path)
+
+
+def _expect_onnx() -> None:
+    try:
+        import onnxscript  # noqa: F401
+    except ModuleNotFoundError:
+        raise ImportError('ONNX files need onnxscript. Install it with: pip install "horoball[onnx]".') from None
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without what torch's exporters say about packages that are of no matter here."""
+    log = logging.getLogger("torch.onnx")
+    level = log.level
+    log.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        log.setLevel(level)

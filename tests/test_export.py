@@ -1,0 +1,94 @@
+"""Encoders for other programs: what they give is what `horoball embed` writes."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+import torch
+
+from horoball.cells import fit as fit_cells
+from horoball.cells import simulate
+from horoball.data import ArrayTable
+from horoball.export import OUTPUTS, export
+from horoball.training import TrainConfig
+from horoball.training.run import Run, train
+
+ROWS = 10_000
+SHORT = TrainConfig(max_epochs=2, batch_size=1024, distance_weight=0.0, learning_rate=1e-2)
+
+
+def rows_of(kind: str) -> np.ndarray:
+    rng = np.random.default_rng(0)
+    if kind == "poisson":
+        return rng.poisson(rng.gamma(1.0, 5.0, (ROWS, 20))).astype(np.float32)
+    if kind == "bernoulli":
+        return rng.uniform(size=(ROWS, 20)).astype(np.float32).round()
+    return (rng.normal(size=(ROWS, 20)) * np.geomspace(1e-3, 1e3, 20) + 7).astype(np.float32)
+
+
+def of_onnx(path: Path, x: np.ndarray) -> np.ndarray:
+    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    z, radius, scale = session.run(list(OUTPUTS), {"x": x})
+    return np.column_stack((z, radius, scale))
+
+
+@pytest.mark.parametrize("suffix", [".onnx", ".pt2"])
+@pytest.mark.parametrize(
+    ("kind", "model"),
+    [
+        ("normal", {"d": 2}),
+        ("normal", {"d": 10, "c": 0.7, "posterior": "wrapped", "scale": "diagonal"}),
+        ("poisson", {"d": 3, "c": 0.0}),
+        ("bernoulli", {"d": 2, "learn_c": True, "posterior": "wrapped", "scale": "full"}),
+    ],
+)
+def test_ten_thousand_rows_are_placed_as_torch_places_them(
+    tmp_path: Path, suffix: str, kind: str, model: dict[str, object]
+) -> None:
+    x = rows_of(kind)
+    run = train(ArrayTable(x), {"likelihood": kind, "hidden": (32,)} | model, SHORT)
+    path = tmp_path / f"encoder{suffix}"
+    export(run, path)
+    expected = torch.cat(list(run.places(ArrayTable(x)))).numpy()
+    if suffix == ".onnx":
+        found = of_onnx(path, x)
+    else:
+        z, radius, scale = torch.export.load(path).module()(torch.from_numpy(x))
+        found = np.column_stack((z, radius, scale))
+    assert np.ptp(expected[:, 0]) > 1e-2
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+    assert not list(tmp_path.glob("*part*"))
+
+
+def test_cells_are_placed_by_counts_and_batches(tmp_path: Path) -> None:
+    cells = simulate(depth=2, cells=200, genes=30)
+    model = fit_cells(cells, batch_key="batch", max_epochs=3, hidden=(16,), n_neighbors=None)
+    export(model.run, tmp_path / "encoder.onnx")
+    about = json.loads(onnx.load(tmp_path / "encoder.onnx").metadata_props[0].value)
+    assert about == {"columns": model.genes, "covariates": {"batch": ["a", "b"]}, "c": 1.0}
+    codes = [about["covariates"]["batch"].index(name) for name in cells.obs["batch"]]
+    x = np.column_stack((cells.layers["counts"].toarray(), codes)).astype(np.float32)
+    np.testing.assert_allclose(of_onnx(tmp_path / "encoder.onnx", x)[:, :2], cells.obsm["X_poincare"], atol=1e-5)
+
+
+def test_an_onnx_file_is_one_file_that_needs_nothing_beside_it(tmp_path: Path) -> None:
+    x = rows_of("normal")[:100]
+    run: Run = train(ArrayTable(x), {"hidden": (64,)}, SHORT)
+    export(run, tmp_path / "encoder.onnx")
+    assert [path.name for path in tmp_path.iterdir()] == ["encoder.onnx"]
+    assert of_onnx(tmp_path / "encoder.onnx", x[:1]).shape == (1, 4)
+
+
+def test_what_cannot_be_exported_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = train(ArrayTable(rows_of("normal")[:100]), {"hidden": (8,)}, SHORT)
+    with pytest.raises(ValueError, match=r"named .onnx or .pt2, not 'encoder.txt'"):
+        export(run, tmp_path / "encoder.txt")
+    monkeypatch.setitem(sys.modules, "onnxscript", None)
+    with pytest.raises(ImportError, match=r"horoball\[onnx\]"):
+        export(run, tmp_path / "encoder.onnx")
