@@ -41,6 +41,9 @@ class Places(nn.Module):
         (torch.Size([3, 2]), torch.float64, torch.Size([3]), torch.Size([3]))
     """
 
+    mean: Tensor
+    std: Tensor
+
     def __init__(self, run: Run) -> None:
         super().__init__()
         self.encoder = run.model.encoder

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
 import lancedb
 import numpy as np
+import pgserver
 import psycopg
 import pyarrow as pa
 import pytest
@@ -43,9 +43,6 @@ def compared(z: torch.Tensor, ball: PoincareBall, query: torch.Tensor, candidate
 
 @pytest.fixture(scope="module")
 def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # where its sockets go
-        import pgserver
     server = pgserver.get_server(tmp_path_factory.mktemp("postgres"))
     yield server.get_uri()
     server.cleanup()
