@@ -43,7 +43,7 @@ def test_a_batch_that_is_given_is_not_in_the_map(fitted: tuple[Any, CellModel]) 
     cells, model = fitted
     assert same_batch(cells) < 0.6
     alone = simulate(depth=2, cells=280, genes=100)
-    fit(alone, hidden=(64,), max_epochs=20, batch_size=64, learning_rate=5e-3)
+    fit(alone, hidden=(64,), max_epochs=60, batch_size=64, learning_rate=5e-3)
     assert same_batch(alone) > 0.8
     assert model.batches == {"batch": ["a", "b"]}
 

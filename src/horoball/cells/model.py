@@ -123,7 +123,7 @@ def fit(
     batch_key: str | Sequence[str] | None = None,
     n_components: int = 2,
     c: float | str = 1.0,
-    posterior: str = "riemannian",
+    posterior: str = "wrapped",
     likelihood: str = "negative_binomial",
     hidden: tuple[int, ...] = (128,),
     beta: float = 1.0,
@@ -150,7 +150,7 @@ def fit(
         batch_key: Column of obs, or several, with what the map should not show: batches, donors, chemistries.
         n_components: Dimension of the ball.
         c: Minus the curvature; 0 for the Euclidean model, "learn" to learn it from 1.
-        posterior: "riemannian" or "wrapped".
+        posterior: "wrapped", or "riemannian", which in many dimensions mixes batches only after many epochs.
         likelihood: "negative_binomial" for counts; "normal" for real numbers, such as logarithms.
         hidden: Sizes of the encoder's hidden layers; the decoder has them in reverse.
         beta: Weight of the divergence.

@@ -55,7 +55,9 @@ def fit(
     c: Annotated[
         str, typer.Option(help="Minus the curvature: a number, 0 for the Euclidean model, or 'learn'.")
     ] = "1.0",
-    posterior: Annotated[Posterior, typer.Option(help="Kind of posterior.")] = Posterior.riemannian,
+    posterior: Annotated[
+        Posterior | None, typer.Option(help="Kind of posterior; riemannian unless told, and wrapped for cells.")
+    ] = None,
     likelihood: Annotated[LikelihoodName, typer.Option(help="Law of the data.")] = LikelihoodName.auto,
     label: Label = None,
     layer: Annotated[str, typer.Option(help="Of an .h5ad file: the layer with the counts, or X.")] = "auto",
@@ -97,13 +99,14 @@ def fit(
         "d": dim,
         "c": curvature,
         "learn_c": learn,
-        "posterior": posterior.value,
+        "posterior": (posterior or Posterior.riemannian).value,
         "likelihood": likelihood.value,
         "hidden": (hidden,),
     }
     if is_cells(data):
         table = cell_table(data, layer=layer, batch=batch or (), label=label)
         model |= cell_fields("negative_binomial" if likelihood == LikelihoodName.auto else likelihood.value)
+        model["posterior"] = (posterior or Posterior.wrapped).value
     elif batch or layer != "auto":
         raise ValueError(f"--layer and --batch are for .h5ad files, not for {data}.")
     else:
