@@ -1,7 +1,7 @@
 """Cells along a known tree in two batches, beside scvi-tools' SCVI: `python -m benchmarks.cells [--quick]`.
 
-Same counts, same epochs, same law of counts (negative binomial), same sizes of layers and batches, one thread, models in
-turns. Needs scvi-tools: `pip install scvi-tools==1.4.2` beside the torch that is there.
+Same counts, same epochs, same law of counts (negative binomial), same sizes of layers and batches, one thread, models
+in turns. Needs scvi-tools: `pip install scvi-tools==1.4.2` beside the torch that is there.
 """
 
 from __future__ import annotations

@@ -6,8 +6,9 @@ import os
 from pathlib import Path
 
 import pytest
+import torch
 
-from examples import branching, graph
+from examples import branching, cells, graph
 
 
 def test_the_picture_of_the_readme(tmp_path: Path) -> None:
@@ -22,3 +23,17 @@ def test_the_picture_of_the_graph(tmp_path: Path, capsys: pytest.CaptureFixture[
     graph.main(str(tmp_path / "csphd.png"), max_epochs=2)
     assert (tmp_path / "csphd.png").stat().st_size > 10_000
     assert "mean rank" in capsys.readouterr().out
+
+
+@pytest.mark.filterwarnings("ignore")  # scanpy's, of its own data
+def test_the_walk_through_cells(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cells, "DATASETS", {"krumsiek11": cells.krumsiek, "pbmc68k_reduced": cells.blood})
+    threads = torch.get_num_threads()
+    cells.main(str(tmp_path), max_epochs=1)
+    torch.set_num_threads(threads)  # numba, in scanpy, sets them for the whole process
+    told = capsys.readouterr().out
+    for name in ("krumsiek11", "pbmc68k_reduced"):
+        assert (tmp_path / f"{name}.png").stat().st_size > 10_000
+        assert name in told
