@@ -20,7 +20,7 @@ import torch
 import horoball
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docs/tutorials").glob("*.md"))]
 SOURCES = sorted((ROOT / "src").rglob("*.py"))
 
 # Methods that torch calls or documents: what they do is said by the example of their class.

@@ -48,9 +48,11 @@ class PoincareVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     Attributes:
         model_: The trained `VAE`.
-        run_: The model with its scaling; `run_.history` has the metrics of every epoch.
+        run_: The model with its scaling.
+        history_: The metrics of every epoch.
         n_iter_: Number of epochs.
         c_: Minus the curvature of the model.
+        likelihood_: The likelihood's name, where it was chosen by the numbers.
 
     Example:
         >>> from horoball.data import branching_diffusion
@@ -134,10 +136,11 @@ class PoincareVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             "hidden": tuple(self.hidden),
             "prior_scale": self.prior_scale,
         }
-        self.run_ = train(table, model, config, progress=Bar() if self.verbose else Silent())
-        self.model_ = self.run_.model
-        self.n_iter_ = len(self.run_.history)
-        self.c_ = self.model_.ball.c_value
+        return self._take(train(table, model, config, progress=Bar() if self.verbose else Silent()))
+
+    def _take(self, run: Run) -> Self:
+        self.run_, self.model_, self.history_, self.n_iter_ = run, run.model, run.history, len(run.history)
+        self.c_, self.likelihood_ = run.model.ball.c_value, run.model.likelihood.name
         return self
 
     def transform(self, X: Any) -> np.ndarray:
@@ -227,9 +230,7 @@ class PoincareVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             "likelihood": config["likelihood"],
             "posterior": config["posterior"],
         }
-        estimator = cls(**params)
-        estimator.run_, estimator.model_, estimator.n_iter_ = run, run.model, len(run.history)
-        estimator.c_ = run.model.ball.c_value
+        estimator = cls(**params)._take(run)
         estimator.n_features_in_ = len(run.columns)
         return estimator
 
