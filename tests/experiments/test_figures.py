@@ -19,12 +19,12 @@ from experiments.figures import __main__ as command
 from experiments.figures.baselines import gplvm, pca
 from experiments.figures.cached import model_of_tree
 from experiments.figures.latent_maps import dividing
-from horoball import plotting
 from horoball.data import branching_diffusion
 from horoball.data.images import Images
 from horoball.data.images import mnist as images
 from horoball.manifolds import PoincareBall
 from horoball.nn import Gyroplane
+from horoball.plotting import heat
 
 needs_data = pytest.mark.skipif("HOROBALL_DATA" not in os.environ, reason="needs MNIST in HOROBALL_DATA")
 SHORT: dict[str, dict[str, int]] = {
@@ -47,7 +47,7 @@ def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def _short(weights: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(runs, "RESULTS", tmp_path / "results")
     monkeypatch.setattr(mnist, "WEIGHTS", weights)
-    monkeypatch.setattr(plotting, "_GRID", 50)
+    monkeypatch.setattr(heat, "_GRID", 50)
     monkeypatch.setattr(branching, "branching_diffusion", partial(branching_diffusion, depth=3))
     monkeypatch.setattr(latent_maps, "CURVATURES", (1.2, 0.3))
     yield

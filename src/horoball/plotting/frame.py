@@ -1,0 +1,74 @@
+"""The disc itself, and how points come onto it."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike
+
+from horoball.manifolds import PoincareBall
+from horoball.projection import project
+
+__all__ = ["annotate", "disc", "on_disc", "prepared", "pyplot"]
+
+
+def disc(ax: Any = None, *, c: float = 1.0, title: str = "") -> Any:
+    """The empty disc: its rim, no axes. For c = 0 the plane has no rim.
+
+    Example:
+        >>> import matplotlib; matplotlib.use("agg")
+        >>> disc().get_aspect()
+        1.0
+    """
+    if ax is None:
+        _, ax = pyplot().subplots(figsize=(6, 6), layout="constrained")
+    ax.set_aspect("equal")
+    ax.set_axis_off()
+    if c > 0:
+        radius = 1 / math.sqrt(c)
+        rim = pyplot().Circle((0, 0), radius, fill=False, color="#444444", linewidth=1.2, zorder=5, gid="rim")
+        ax.add_patch(rim)
+        ax.set_xlim(-1.02 * radius, 1.02 * radius)
+        ax.set_ylim(-1.02 * radius, 1.02 * radius)
+    if title:
+        ax.set_title(title)
+    return ax
+
+
+def prepared(ax: Any, c: float, title: str = "") -> Any:
+    """The axes with the disc on them, drawn once."""
+    if ax is not None and any(patch.get_gid() == "rim" for patch in ax.patches):
+        if title:
+            ax.set_title(title)
+        return ax
+    return disc(ax, c=c, title=title)
+
+
+def annotate(ax: Any, note: str) -> None:
+    """What has to be said under a picture, if anything."""
+    if note:
+        ax.annotate(note, (0.5, -0.02), xycoords="axes fraction", ha="center", va="top", fontsize=7, wrap=True)
+
+
+def on_disc(x: ArrayLike, c: float) -> tuple[np.ndarray, str]:
+    """Two coordinates of each point, and what was done to get them."""
+    coordinates = np.asarray(x, np.float64)
+    if coordinates.ndim != 2:
+        raise ValueError(f"Points have shape (n, d), got {coordinates.shape}.")
+    if coordinates.shape[1] == 2:
+        return coordinates, ""
+    ball = PoincareBall(c)
+    shown = project(ball.from_ball(torch.from_numpy(coordinates)), ball)
+    return ball.to_ball(torch.from_numpy(shown.points)).numpy(), shown.note
+
+
+def pyplot() -> Any:
+    """matplotlib's pyplot, which is installed by the extra `plot` and imported where it is needed."""
+    try:
+        from matplotlib import pyplot
+    except ImportError:
+        raise ImportError('Pictures need matplotlib. Install it with: pip install "horoball[plot]"') from None
+    return pyplot
