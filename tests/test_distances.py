@@ -15,8 +15,9 @@ from horoball.distances import DistanceTerm
 from horoball.hierarchy import metrics
 from horoball.models import VAE, ModelConfig
 from horoball.training import TrainConfig, fit
+from horoball.training.choices import map_weight
 from horoball.training.landmarks import with_landmarks
-from horoball.training.run import Run, map_weight, train
+from horoball.training.run import Run, train
 
 
 def model(c: float = 1.0) -> VAE:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from numbers import Real
 from pathlib import Path
 from typing import Any, Self
 
@@ -16,9 +15,10 @@ from torch import Tensor
 from horoball.data.table import ArrayTable
 from horoball.noise import shared
 from horoball.objectives import iwae
+from horoball.training.choices import curvature_fields, distance_weight
 from horoball.training.config import TrainConfig
 from horoball.training.progress import Bar, Silent
-from horoball.training.run import Run, map_weight, train
+from horoball.training.run import Run, train
 
 __all__ = ["PoincareVAE"]
 
@@ -113,11 +113,8 @@ class PoincareVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=2)
         names = getattr(self, "feature_names_in_", None)
         table = ArrayTable(X, None if names is None else [str(name) for name in names])
-        weight = self.distance_weight
-        if weight != "auto" and not isinstance(weight, Real):
-            raise ValueError(f'distance_weight is a number or "auto", got {weight!r}.')
         config = TrainConfig(
-            distance_weight=map_weight(table, self.n_components) if weight == "auto" else float(weight),
+            distance_weight=distance_weight(self.distance_weight, table, self.n_components),
             max_epochs=self.max_epochs,
             batch_size=self.batch_size,
             learning_rate=self.learning_rate,
@@ -128,13 +125,12 @@ class PoincareVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         )
         model = {
             "d": int(self.n_components),
-            "c": 1.0 if self.c == "learn" else float(self.c),
-            "learn_c": self.c == "learn",
             "posterior": self.posterior,
             "likelihood": self.likelihood,
             "decoder": self.decoder,
             "hidden": tuple(self.hidden),
             "prior_scale": self.prior_scale,
+            **curvature_fields(self.c),
         }
         return self._take(train(table, model, config, progress=Bar() if self.verbose else Silent()))
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from numbers import Real
 from pathlib import Path
 from typing import Any, Self
 
@@ -18,10 +17,11 @@ from horoball.data.cells import cell_table, is_cells
 from horoball.data.table import Table
 from horoball.manifolds import PoincareBall
 from horoball.models.posterior import mean_scale
+from horoball.training import choices
 from horoball.training.config import TrainConfig
 from horoball.training.counts import cell_fields
 from horoball.training.progress import Bar, Silent
-from horoball.training.run import Run, map_weight, train
+from horoball.training.run import Run, train
 
 __all__ = ["CellModel", "fit"]
 
@@ -179,12 +179,10 @@ def fit(
         raise TypeError(f"Cells come as AnnData, got {type(cells).__name__}. Read a file with anndata.read_h5ad.")
     batch = [batch_key] if isinstance(batch_key, str) else list(batch_key or ())
     table = cell_table(cells, layer=layer, batch=batch)
-    if distance_weight != "auto" and not isinstance(distance_weight, Real):
-        raise ValueError(f'distance_weight is a number or "auto", got {distance_weight!r}.')
     fields = cell_fields(likelihood)
-    automatic = map_weight(table, n_components, library=fields.get("library", False))
+    library = bool(fields.get("library"))
     config = TrainConfig(
-        distance_weight=automatic if distance_weight == "auto" else float(distance_weight),
+        distance_weight=choices.distance_weight(distance_weight, table, n_components, library=library),
         max_epochs=max_epochs,
         batch_size=batch_size,
         learning_rate=learning_rate,
@@ -193,13 +191,7 @@ def fit(
         validation=validation_fraction,
         patience=patience,
     )
-    fields |= {
-        "d": n_components,
-        "c": 1.0 if c == "learn" else float(c),
-        "learn_c": c == "learn",
-        "posterior": posterior,
-        "hidden": tuple(hidden),
-    }
+    fields |= {"d": n_components, "posterior": posterior, "hidden": tuple(hidden), **choices.curvature_fields(c)}
     place = None if folder is None else Path(folder)
     run = train(table, fields, config, place, progress=Bar() if verbose else Silent())
     run.about["key"] = key_added

@@ -84,24 +84,23 @@ def fit(
     """
     from horoball.data import read
     from horoball.data.cells import cell_table, is_cells
-    from horoball.training import TrainConfig
+    from horoball.training import TrainConfig, choices
     from horoball.training.counts import cell_fields
     from horoball.training.loop import Interrupted
     from horoball.training.progress import Bar, Progress, Silent
-    from horoball.training.run import map_weight, train
+    from horoball.training.run import train
     from horoball.training.tensorboard import Scalars
 
     log_to_console()
-    curvature, learn = (1.0 if c == "learn" else number("--c", c, "learn")), c == "learn"
+    curvature = choices.curvature_fields("learn" if c == "learn" else number("--c", c, "learn"))
     if any((output / name).exists() for name in ("model.safetensors", "last.safetensors")) and not resume:
         raise ValueError(f"{output} already holds a run. Choose another folder, or go on with --resume.")
     model = {
         "d": dim,
-        "c": curvature,
-        "learn_c": learn,
         "posterior": (posterior or Posterior.riemannian).value,
         "likelihood": likelihood.value,
         "hidden": (hidden,),
+        **curvature,
     }
     if is_cells(data):
         table = cell_table(data, layer=layer, batch=batch or (), label=label)
@@ -111,10 +110,9 @@ def fit(
         raise ValueError(f"--layer and --batch are for .h5ad files, not for {data}.")
     else:
         table = read(data, label)
-    automatic = map_weight(table, dim, library=bool(model.get("library")))
-    weight = automatic if distance_weight == "auto" else number("--distance-weight", distance_weight, "auto")
+    weight = "auto" if distance_weight == "auto" else number("--distance-weight", distance_weight, "auto")
     config = TrainConfig(
-        distance_weight=weight,
+        distance_weight=choices.distance_weight(weight, table, dim, library=bool(model.get("library"))),
         max_epochs=max_epochs,
         batch_size=batch_size,
         learning_rate=learning_rate,

@@ -15,7 +15,6 @@ import torch
 from torch import Tensor
 
 from horoball.data.cells import cell_table, is_cells
-from horoball.data.count_axes import AXES
 from horoball.data.read import read
 from horoball.data.standardize import Standardized, Standardizer, Summary, common_spread, summarize
 from horoball.data.table import ArrayTable, Table
@@ -27,6 +26,7 @@ from horoball.models.posterior import place
 from horoball.models.vae import VAE, ModelConfig
 from horoball.training.about import expect_table
 from horoball.training.checkpoint import load_checkpoint, save_checkpoint
+from horoball.training.choices import guess_likelihood
 from horoball.training.config import TrainConfig
 from horoball.training.counts import expect_counts
 from horoball.training.fit import fit
@@ -34,11 +34,9 @@ from horoball.training.landmarks import with_landmarks
 from horoball.training.loop import LAST, State, load_weights
 from horoball.training.progress import Progress
 
-__all__ = ["Run", "guess_likelihood", "map_weight", "train"]
+__all__ = ["Run", "train"]
 
 FINAL = "model.safetensors"
-_FEW = 50  # rows below which a graph of 20 neighbours says nothing
-_COSTLY = 1e12  # multiplications of a search for nearest neighbours, some ten seconds
 _log = logging.getLogger("horoball")
 
 
@@ -150,49 +148,11 @@ def _scaling(scaler: Standardizer | None) -> dict[str, Tensor]:
     return {} if scaler is None else {"scaler.mean": scaler.mean, "scaler.std": scaler.std}
 
 
-def guess_likelihood(summary: Summary) -> tuple[str, str]:
-    """A likelihood that suits the numbers, and why.
-
-    Example:
-        >>> import numpy as np
-        >>> from horoball.data import ArrayTable
-        >>> guess_likelihood(summarize(ArrayTable(np.array([[0.0, 1.0], [1.0, 0.0]]))))[0]
-        'bernoulli'
-    """
-    low, high = float(summary.low.min()), float(summary.high.max())
-    if low >= 0 and high <= 1 and (summary.whole or (low == 0 and high == 1)):
-        return "bernoulli", "all values lie in [0, 1]"
-    if summary.whole and low >= 0:
-        mean, variance = float(summary.mean.mean()), float(summary.std.square().mean())
-        if variance > 1.5 * mean:
-            return "negative_binomial", "the values are counts that vary more than Poisson's"
-        return "poisson", "the values are counts"
-    return "normal", "the values are real numbers"
-
-
 def _trained_on(table: Table, config: TrainConfig) -> np.ndarray | None:
     """Rows that are not held out; landmarks are drawn from these, or the validation would see what is trained on."""
     if not isinstance(table, ArrayTable):
         return None
     return np.setdiff1d(np.arange(table.rows), table.held_out(config.validation, config.seed))
-
-
-def map_weight(table: Table, d: int, *, library: bool = False) -> float:
-    """A distance weight that suits a map: of the likelihood's own size, 5 a feature, for d = 2, 3 in memory.
-
-    0 where no map is drawn, and where finding the nearest neighbours would take longer than training. A count out of a
-    library says less than a real number, so there it is a tenth a feature, as was chosen on trees by
-    `horoball.cells.simulate`.
-
-    Example:
-        >>> from horoball.data import ArrayTable
-        >>> map_weight(ArrayTable(torch.zeros(100, 40)), d=2), map_weight(ArrayTable(torch.zeros(100, 40)), d=10)
-        (200.0, 0.0)
-    """
-    drawn = 2 <= d <= 3 and isinstance(table, ArrayTable) and table.rows >= _FEW
-    if not drawn or table.rows**2 * (min(AXES, table.features) if library else table.features) > _COSTLY:
-        return 0.0
-    return max(50.0, (0.1 if library else 5.0) * table.features)
 
 
 def train(
