@@ -1,0 +1,79 @@
+"""What is chosen for those who do not choose: the likelihood, the curvature's start, the weight of distances."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any
+
+from horoball.data.count_axes import AXES
+from horoball.data.standardize import Summary
+from horoball.data.table import ArrayTable, Table
+
+__all__ = ["curvature_fields", "distance_weight", "guess_likelihood", "map_weight"]
+
+_FEW = 50  # rows below which a graph of 20 neighbours says nothing
+_COSTLY = 1e12  # multiplications of a search for nearest neighbours, some ten seconds
+
+
+def guess_likelihood(summary: Summary) -> tuple[str, str]:
+    """A likelihood that suits the numbers, and why.
+
+    Example:
+        >>> import numpy as np
+        >>> from horoball.data.standardize import summarize
+        >>> guess_likelihood(summarize(ArrayTable(np.array([[0.0, 1.0], [1.0, 0.0]]))))[0]
+        'bernoulli'
+    """
+    low, high = float(summary.low.min()), float(summary.high.max())
+    if low >= 0 and high <= 1 and (summary.whole or (low == 0 and high == 1)):
+        return "bernoulli", "all values lie in [0, 1]"
+    if summary.whole and low >= 0:
+        mean, variance = float(summary.mean.mean()), float(summary.std.square().mean())
+        if variance > 1.5 * mean:
+            return "negative_binomial", "the values are counts that vary more than Poisson's"
+        return "poisson", "the values are counts"
+    return "normal", "the values are real numbers"
+
+
+def curvature_fields(c: float | str) -> dict[str, Any]:
+    """Fields of `ModelConfig` for a curvature: a number, or "learn", which starts at 1.
+
+    Example:
+        >>> curvature_fields(0.5), curvature_fields("learn")
+        ({'c': 0.5, 'learn_c': False}, {'c': 1.0, 'learn_c': True})
+    """
+    return {"c": 1.0 if c == "learn" else float(c), "learn_c": c == "learn"}
+
+
+def distance_weight(given: float | str, table: Table, d: int, *, library: bool = False) -> float:
+    """The weight of the distance term: what is given, or for "auto" what suits; see `map_weight`.
+
+    Example:
+        >>> import numpy as np
+        >>> distance_weight("auto", ArrayTable(np.zeros((100, 40))), 2), distance_weight(3, ArrayTable(np.eye(2)), 2)
+        (200.0, 3.0)
+    """
+    if given == "auto":
+        return map_weight(table, d, library=library)
+    if not isinstance(given, Real):
+        raise ValueError(f'distance_weight is a number or "auto", got {given!r}.')
+    return float(given)
+
+
+def map_weight(table: Table, d: int, *, library: bool = False) -> float:
+    """A distance weight that suits a map: of the likelihood's own size, 5 a feature, for d = 2, 3 in memory.
+
+    0 where no map is drawn, and where finding the nearest neighbours would take longer than training. A count out of a
+    library says less than a real number, so there it is a tenth a feature, as was chosen on trees by
+    `horoball.cells.simulate`.
+
+    Example:
+        >>> import numpy as np
+        >>> table = ArrayTable(np.zeros((100, 40)))
+        >>> map_weight(table, d=2), map_weight(table, d=10)
+        (200.0, 0.0)
+    """
+    drawn = 2 <= d <= 3 and isinstance(table, ArrayTable) and table.rows >= _FEW
+    if not drawn or table.rows**2 * (min(AXES, table.features) if library else table.features) > _COSTLY:
+        return 0.0
+    return max(50.0, (0.1 if library else 5.0) * table.features)
