@@ -12,7 +12,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
-from horoball.data.table import ArrayTable
+from horoball.data.array_table import ArrayTable
 from horoball.noise import shared
 from horoball.objectives import iwae
 from horoball.training.choices import curvature_fields, distance_weight

@@ -14,11 +14,12 @@ import torch
 
 from horoball.data import cells as module
 from horoball.data import h5ad, read
+from horoball.data.array_table import ArrayTable
 from horoball.data.cells import cell_table
 from horoball.data.count_axes import count_axes
 from horoball.data.covariates import Covariates
 from horoball.data.h5ad import DiskRows, H5adTable
-from horoball.data.table import ArrayTable, Order, Table
+from horoball.data.table import Order, Table
 
 ROWS = 103  # a prime: no stretch and no batch divides it
 

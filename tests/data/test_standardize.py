@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 import torch
 
+from horoball.data.array_table import ArrayTable
 from horoball.data.covariates import Covariates
 from horoball.data.standardize import Standardized, Standardizer, Summary, summarize
-from horoball.data.table import ArrayTable, Order
+from horoball.data.table import Order
 
 
 def rows_of(rows: int = 57) -> np.ndarray:

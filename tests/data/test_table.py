@@ -13,9 +13,10 @@ import scipy.sparse
 import torch
 from torch import Tensor
 
+from horoball.data.array_table import ArrayTable
 from horoball.data.parquet import ParquetTable
 from horoball.data.row_groups import RowReader, Stretch
-from horoball.data.table import ArrayTable, Batch, Order, Table
+from horoball.data.table import Batch, Order, Table
 
 ROWS = 103  # a prime: no batch size and no number of ranks divides it
 GROUPS = ((7, 1, 20), (13, 30), (2, 2, 2, 26))  # rows of the row groups of each file; 103 in all

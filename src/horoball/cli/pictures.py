@@ -56,7 +56,7 @@ def report(
     from rich.progress import Progress
 
     from horoball.data import read
-    from horoball.data.table import ArrayTable
+    from horoball.data.array_table import ArrayTable
     from horoball.hierarchy.report import make_report
     from horoball.hierarchy.report_page import write_report
     from horoball.training import TrainConfig

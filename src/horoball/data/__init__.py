@@ -1,5 +1,6 @@
 """Rows of numbers and graphs: where they come from and how they are handed out."""
 
+from horoball.data.array_table import ArrayTable
 from horoball.data.branching import branching_diffusion
 from horoball.data.geodesics import geodesics, neighbour_graph
 from horoball.data.graphs import Graph
@@ -11,7 +12,7 @@ from horoball.data.path_axes import path_axes
 from horoball.data.random_graphs import preferential_attachment, random_tree
 from horoball.data.read import read
 from horoball.data.read_graph import read_graph
-from horoball.data.table import ArrayTable, Order, Table
+from horoball.data.table import Order, Table
 
 __all__ = [
     "ArrayTable",

@@ -12,9 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from horoball.annotated import annotated
+from horoball.data.array_table import ArrayTable
 from horoball.data.covariates import Covariates
 from horoball.data.h5ad import DiskRows, H5adTable
-from horoball.data.table import ArrayTable, Table
+from horoball.data.table import Table
 
 __all__ = ["cell_table", "is_cells"]
 

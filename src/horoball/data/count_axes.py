@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from horoball.data.table import ArrayTable
+from horoball.data.array_table import ArrayTable
 
 __all__ = ["AXES", "count_axes"]
 

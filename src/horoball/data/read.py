@@ -12,9 +12,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from horoball.data.array_table import ArrayTable
 from horoball.data.cells import cell_table, is_cells
 from horoball.data.parquet import ParquetTable
-from horoball.data.table import ArrayTable, Table
+from horoball.data.table import Table
 
 __all__ = ["read"]
 

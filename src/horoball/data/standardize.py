@@ -19,7 +19,7 @@ class Summary:
 
     Example:
         >>> import numpy as np
-        >>> from horoball.data.table import ArrayTable
+        >>> from horoball.data.array_table import ArrayTable
         >>> summary = summarize(ArrayTable(np.array([[0.0, 1.0], [2.0, 1.0]])))
         >>> summary.mean, summary.std, summary.whole
         (tensor([1., 1.]), tensor([1., 0.]), True)
@@ -69,7 +69,7 @@ def summarize(table: Table) -> Summary:
 
     Example:
         >>> import numpy as np
-        >>> from horoball.data.table import ArrayTable
+        >>> from horoball.data.array_table import ArrayTable
         >>> summarize(ArrayTable(np.eye(4))).rows
         4
     """
@@ -141,7 +141,7 @@ class Standardized(Table):
 
     Example:
         >>> import numpy as np
-        >>> from horoball.data.table import ArrayTable
+        >>> from horoball.data.array_table import ArrayTable
         >>> table = Standardized(ArrayTable(np.ones((2, 1))), Standardizer(torch.ones(1), torch.ones(1)))
         >>> next(table.blocks())
         tensor([[0.],

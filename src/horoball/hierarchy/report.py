@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from horoball.data.table import ArrayTable
+from horoball.data.array_table import ArrayTable
 from horoball.hierarchy.delta import Delta
 from horoball.hierarchy.references import references
 from horoball.hierarchy.twins import Twins, compare_twins, difference

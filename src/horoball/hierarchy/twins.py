@@ -11,7 +11,7 @@ import torch
 from scipy.stats import t as student
 from torch import Tensor
 
-from horoball.data.table import ArrayTable
+from horoball.data.array_table import ArrayTable
 from horoball.hierarchy.metrics import Metrics, metrics
 from horoball.objectives import log_likelihood
 from horoball.training.config import TrainConfig

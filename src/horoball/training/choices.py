@@ -5,9 +5,10 @@ from __future__ import annotations
 from numbers import Real
 from typing import Any
 
+from horoball.data.array_table import ArrayTable
 from horoball.data.count_axes import AXES
 from horoball.data.standardize import Summary
-from horoball.data.table import ArrayTable, Table
+from horoball.data.table import Table
 
 __all__ = ["curvature_fields", "distance_weight", "guess_likelihood", "map_weight"]
 

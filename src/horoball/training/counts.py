@@ -24,7 +24,7 @@ def expect_counts(summary: Summary) -> None:
 
     Example:
         >>> from horoball.data.standardize import summarize
-        >>> from horoball.data.table import ArrayTable
+        >>> from horoball.data.array_table import ArrayTable
         >>> expect_counts(summarize(ArrayTable([[0.0, 1.5]])))
         Traceback (most recent call last):
         ...

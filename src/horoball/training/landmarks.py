@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import torch
 
+from horoball.data.array_table import ArrayTable
 from horoball.data.count_axes import count_axes
 from horoball.data.geodesics import geodesics
-from horoball.data.table import ArrayTable, Table
+from horoball.data.table import Table
 from horoball.distances import DistanceTerm
 
 __all__ = ["with_landmarks"]

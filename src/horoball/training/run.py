@@ -14,10 +14,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from horoball.data.array_table import ArrayTable
 from horoball.data.cells import cell_table, is_cells
 from horoball.data.read import read
 from horoball.data.standardize import Standardized, Standardizer, Summary, common_spread, summarize
-from horoball.data.table import ArrayTable, Table
+from horoball.data.table import Table
 from horoball.distributions import RiemannianNormal, WrappedNormal
 from horoball.likelihoods import Normal
 from horoball.models.decoder import Decoder
