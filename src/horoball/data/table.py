@@ -63,6 +63,7 @@ class Batch(NamedTuple):
     """Rows of one step of one rank.
 
     Example:
+        >>> import torch
         >>> Batch(torch.zeros(2, 3), 2).x.shape
         torch.Size([2, 3])
     """
