@@ -19,8 +19,10 @@ from horoball.cli import app
 
 PAGE = "docs/reproduction.md"
 SCRIPT = """
-import pathlib, time
+import pathlib, signal, time
 from experiments import runs
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background process is born deaf to it
 
 def sleep(seconds):
     time.sleep(seconds)

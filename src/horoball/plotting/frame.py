@@ -39,7 +39,14 @@ def disc(ax: Any = None, *, c: float = 1.0, title: str = "") -> Any:
 
 
 def prepared(ax: Any, c: float, title: str = "") -> Any:
-    """The axes with the disc on them, drawn once."""
+    """The axes with the disc on them, drawn once.
+
+    Example:
+        >>> import matplotlib; matplotlib.use("agg")
+        >>> ax = prepared(None, 1.0)
+        >>> prepared(ax, 1.0, "the same") is ax, len(ax.patches)
+        (True, 1)
+    """
     if ax is not None and any(patch.get_gid() == "rim" for patch in ax.patches):
         if title:
             ax.set_title(title)
@@ -48,13 +55,26 @@ def prepared(ax: Any, c: float, title: str = "") -> Any:
 
 
 def annotate(ax: Any, note: str) -> None:
-    """What has to be said under a picture, if anything."""
+    """Say under a picture what has to be said, if anything.
+
+    Example:
+        >>> import matplotlib; matplotlib.use("agg")
+        >>> ax = disc()
+        >>> annotate(ax, "projected")
+        >>> ax.texts[0].get_text()
+        'projected'
+    """
     if note:
         ax.annotate(note, (0.5, -0.02), xycoords="axes fraction", ha="center", va="top", fontsize=7, wrap=True)
 
 
 def on_disc(x: ArrayLike, c: float) -> tuple[np.ndarray, str]:
-    """Two coordinates of each point, and what was done to get them."""
+    """Two coordinates of each point, and what was done to get them.
+
+    Example:
+        >>> on_disc([[0.1, 0.2]], 1.0)
+        (array([[0.1, 0.2]]), '')
+    """
     coordinates = np.asarray(x, np.float64)
     if coordinates.ndim != 2:
         raise ValueError(f"Points have shape (n, d), got {coordinates.shape}.")
@@ -66,7 +86,12 @@ def on_disc(x: ArrayLike, c: float) -> tuple[np.ndarray, str]:
 
 
 def pyplot() -> Any:
-    """matplotlib's pyplot, which is installed by the extra `plot` and imported where it is needed."""
+    """matplotlib's pyplot, which is installed by the extra `plot` and imported where it is needed.
+
+    Example:
+        >>> pyplot().__name__
+        'matplotlib.pyplot'
+    """
     try:
         from matplotlib import pyplot
     except ImportError:
