@@ -60,6 +60,18 @@ def embedding(path: Path, c: float, queries: int) -> Cloud:
     return Cloud(f"{path.name}, d = {z.shape[1]}", ball, z[queries:], z[:queries])
 
 
+def digits(n: int, queries: int) -> Cloud:
+    """Posterior samples of MNIST's digits by the model of Table 2 with d = 10, c = 0.2; trained now if it was not."""
+    from experiments import mnist
+
+    model, x = mnist.trained(10, 0.2, 0), mnist.digits(True).x
+    each = -(-(n + queries) // len(x))  # samples an image
+    with torch.no_grad():
+        z = torch.cat([model.posterior(block).sample((each,)).flatten(0, 1) for block in x.split(4096)])
+    z = z[torch.randperm(len(z))][: n + queries]
+    return Cloud("posterior samples of MNIST, d = 10", hb.PoincareBall(model.ball.c_value), z[queries:], z[:queries])
+
+
 def spread(n: int, d: int, radius: float) -> Tensor:
     """Points over all directions, most of them near a radius."""
     u = torch.nn.functional.normalize(torch.randn(n, d).double(), dim=-1)
@@ -106,6 +118,8 @@ def in_turns(subject: Callable[[], Any], reference: Callable[[], Any], turns: in
 
 def speed(options: argparse.Namespace) -> int:
     clouds = [wrapped(options.points, 10, options.queries)]
+    if options.mnist:
+        clouds.append(digits(options.points, options.queries))
     if options.embedding is not None:
         clouds.append(embedding(options.embedding, options.c, options.queries))
     lines, missed = [], False
@@ -232,6 +246,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--points", type=int, default=1_000_000)
     parser.add_argument("--queries", type=int, default=1000)
     parser.add_argument("--turns", type=int, default=11)
+    parser.add_argument("--mnist", action="store_true", help="also the samples of a trained model")
     parser.add_argument("--embedding", type=Path, help="ball coordinates of a trained model, for speed")
     parser.add_argument("--c", type=float, default=1.0, help="of that model")
     parser.add_argument("--quick", action="store_true", help="few points")

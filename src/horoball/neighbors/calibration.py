@@ -12,6 +12,7 @@ import math
 import operator
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -68,25 +69,39 @@ def calibrate(z: Tensor, ball: PoincareBall, lift: Lift, *, recall: float, seed:
         (179, True)
     """
     generator = torch.Generator().manual_seed(seed)
-    own = torch.randperm(len(z), generator=generator)[:_QUERIES]
-    neighbours = _neighbours(z, ball, lift, own)
-    rows = lift.queries(z[own]).rows
+    drawn = torch.randperm(len(z), generator=generator)[: 2 * _QUERIES]
+    first, second = (_Queries.of(own, z, ball, lift) for own in (drawn[::2], drawn[1::2]))
     sample = z[torch.randperm(len(z), generator=generator)[:_SIZES]]
-    measured: list[tuple[float, Cells, Probes]] = []
+    measured: list[tuple[float, Cells]] = []
     for cells in _ways(z, lift, seed):
-        count = len(cells.centres)
-        size = np.bincount(cells.assign(sample, lift), minlength=count) / len(sample)
-        of = cells.assign(z[neighbours.flatten()], lift).reshape(neighbours.shape)
+        size = np.bincount(cells.assign(sample, lift), minlength=len(cells.centres)) / len(sample)
         for stretch in _STRETCHES if lift.c > 0 else (1.0,):  # for c = 0 the origin, and so a stretch, means nothing
-            order = np.argsort(-(rows @ cells.lifted(lift, stretch).T), axis=1, kind="stable")
-            place = np.empty_like(order)
-            np.put_along_axis(place, order, np.arange(count)[None], axis=1)
-            places = np.take_along_axis(place, of, axis=1)
-            few, many = (_needed(places[:, :k], recall) for k in (_FEW, _MANY))
-            price = float(size[order[:, :few]].sum(1).mean())
-            measured.append((price, replace(cells, stretch=stretch), Probes(few, max(few, many))))
-    _, cells, probes = min(measured, key=operator.itemgetter(0))
-    return cells, probes
+            stretched = replace(cells, stretch=stretch)
+            order, probes = _needed(first, stretched, z, lift, recall)
+            measured.append((float(size[order[:, : probes.few]].sum(1).mean()), stretched))
+    _, cells = min(measured, key=operator.itemgetter(0))
+    # The cheapest was so by luck in part: how many cells it needs is measured on queries that had no say in the choice.
+    return cells, _needed(second, cells, z, lift, recall)[1]
+
+
+class _Queries(NamedTuple):
+    rows: np.ndarray  # lifted
+    neighbours: np.ndarray  # ids of the hundred nearest points
+
+    @classmethod
+    def of(cls, own: Tensor, z: Tensor, ball: PoincareBall, lift: Lift) -> _Queries:
+        return cls(lift.queries(z[own]).rows, _neighbours(z, ball, lift, own))
+
+
+def _needed(queries: _Queries, cells: Cells, z: Tensor, lift: Lift, recall: float) -> tuple[np.ndarray, Probes]:
+    """The order in which queries meet the cells, and how many they have to look through."""
+    order = np.argsort(-(queries.rows @ cells.lifted(lift).T), axis=1, kind="stable")
+    place = np.empty_like(order)
+    np.put_along_axis(place, order, np.arange(order.shape[1])[None], axis=1)
+    of = cells.assign(z[queries.neighbours.flatten()], lift).reshape(queries.neighbours.shape)
+    places = np.take_along_axis(place, of, axis=1)
+    few, many = (_enough(places[:, :k], recall) for k in (_FEW, _MANY))
+    return order, Probes(few, max(few, many))
 
 
 def _neighbours(z: Tensor, ball: PoincareBall, lift: Lift, own: Tensor) -> np.ndarray:
@@ -108,7 +123,7 @@ def _ways(z: Tensor, lift: Lift, seed: int) -> Iterator[Cells]:
             yield replace(cells, curved=True)
 
 
-def _needed(places: np.ndarray, recall: float) -> int:
+def _enough(places: np.ndarray, recall: float) -> int:
     """Cells to look through: the fewest whose mean recall, less two standard errors over queries, is enough."""
     for probes in np.unique(places[places >= np.quantile(places, recall, method="lower")]) + 1:
         found = (places < probes).mean(1)
