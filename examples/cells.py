@@ -51,7 +51,10 @@ def krumsiek() -> Dataset:
 
 def table(name: str) -> anndata.AnnData:
     """A table of the folder `cells` of HOROBALL_DATA, whose last column is the cells' type."""
-    frame = pd.read_csv(Path(os.environ["HOROBALL_DATA"]) / "cells" / f"{name}.csv")
+    path = Path(os.environ.get("HOROBALL_DATA", "")) / "cells" / f"{name}.csv"
+    if not path.exists():
+        raise FileNotFoundError(f"there is no {path}. Set HOROBALL_DATA to the folder with a folder cells.")
+    frame = pd.read_csv(path)
     kinds = frame.pop(frame.columns[-1]).astype("category")
     cells = anndata.AnnData(frame.astype(np.float32).set_axis(frame.index.astype(str)))
     cells.obs["kind"] = kinds.to_numpy()
@@ -146,18 +149,18 @@ def draw(data: Dataset, path: Path) -> None:
     plt.close(figure)
 
 
-def main(folder: str = "cells", max_epochs: int = 200) -> None:
+def main(folder: str = "cells", max_epochs: int | str = 200) -> None:
     """Walk through all that is there."""
     Path(folder).mkdir(parents=True, exist_ok=True)
     rows = {}
     for name, load in DATASETS.items():
         try:
             data = load()
-        except (KeyError, FileNotFoundError):
-            print(f"{name} is left out: no folder of cells in HOROBALL_DATA has it.")
+        except FileNotFoundError as missing:
+            print(f"{name} is left out: {missing}")
             continue
-        rows[name, "c = 0"] = walk(data, 0.0, max_epochs)
-        rows[name, "c = 1"] = walk(data, 1.0, max_epochs)
+        rows[name, "c = 0"] = walk(data, 0.0, int(max_epochs))
+        rows[name, "c = 1"] = walk(data, 1.0, int(max_epochs))
         if data.time is not None:
             rows[name, "c = 1"] |= others(data)
         draw(data, Path(folder) / f"{name}.png")

@@ -131,6 +131,15 @@ def test_every_cited_erratum_exists() -> None:
 # --------------------------------------------------------------------------------------------------------------------
 
 
+def test_what_pages_include_is_there() -> None:
+    for page in PAGES:
+        for line in page.read_text(encoding="utf-8").splitlines():
+            if line.startswith("--8"):
+                name = re.fullmatch(r'--8<-- "(.+)"', line)
+                assert name, f"{page.name}: {line}"
+                assert (ROOT / name[1]).exists(), f"{page.name} includes {name[1]}"
+
+
 class Block(NamedTuple):
     line: int  # of its first line, from 0
     code: str
@@ -150,6 +159,7 @@ def test_the_examples_of_a_page_run_in_their_order(page: Path, tmp_path: Path, m
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
     with warnings.catch_warnings(), torch.random.fork_rng(devices=[]):
         warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", "XDG_RUNTIME_DIR")  # of pgserver, in a container without a session
         for block in blocks(page.read_text(encoding="utf-8")):
             if block.code.startswith(">>>"):
                 examples = doctest.DocTestParser().get_doctest(block.code, {}, page.name, str(page), block.line)

@@ -85,10 +85,21 @@ def test_an_onnx_file_is_one_file_that_needs_nothing_beside_it(tmp_path: Path) -
     assert of_onnx(tmp_path / "encoder.onnx", x[:1]).shape == (1, 4)
 
 
+def test_a_model_can_be_trained_on_after_it_was_exported(tmp_path: Path) -> None:
+    run = train(ArrayTable(rows_of("normal")[:100]), {"hidden": (8,), "learn_c": True}, SHORT)
+    export(run, tmp_path / "encoder.PT2")
+    assert all(parameter.requires_grad for parameter in run.model.parameters())
+    extra = {"horoball": ""}
+    torch.export.load(tmp_path / "encoder.PT2", extra_files=extra)
+    assert json.loads(extra["horoball"])["c"] == run.model.ball.c_value
+
+
 def test_what_cannot_be_exported_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = train(ArrayTable(rows_of("normal")[:100]), {"hidden": (8,)}, SHORT)
     with pytest.raises(ValueError, match=r"named .onnx or .pt2, not 'encoder.txt'"):
         export(run, tmp_path / "encoder.txt")
+    with pytest.raises(FileNotFoundError, match="There is no folder"):
+        export(run, tmp_path / "nowhere" / "encoder.pt2")
     monkeypatch.setitem(sys.modules, "onnxscript", None)
     with pytest.raises(ImportError, match=r"horoball\[onnx\]"):
         export(run, tmp_path / "encoder.onnx")

@@ -206,3 +206,14 @@ def test_crosses_have_a_colour_of_their_own() -> None:
 def test_points_of_another_shape_are_refused() -> None:
     with pytest.raises(ValueError, match="shape"):
         plotting.points(np.zeros(4))
+
+
+def test_a_flat_density_is_drawn_where_it_is() -> None:
+    law = hb.WrappedNormal(torch.tensor([6.0, 0.0]), torch.ones(1), hb.PoincareBall(0.0))
+    height = plotting.density(law).images[0].get_array()
+    assert float(height.max()) == pytest.approx(1 / (2 * np.pi), rel=1e-3)
+
+
+def test_edges_of_more_dimensions_say_that_they_are_projected() -> None:
+    x = np.random.default_rng(0).uniform(-0.4, 0.4, (5, 3))
+    assert "is projected" in plotting.edges(x, [[0, 1]]).texts[0].get_text()

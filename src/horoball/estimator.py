@@ -228,6 +228,8 @@ class PoincareVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         }
         estimator = cls(**params)._take(run)
         estimator.n_features_in_ = len(run.columns)
+        if run.columns != [f"x{i}" for i in range(len(run.columns))]:
+            estimator.feature_names_in_ = np.array(run.columns, dtype=object)
         return estimator
 
     def run_checked(self) -> Run:

@@ -6,12 +6,15 @@ the network and the way from the tangent chart to ball coordinates are inside.
 
 from __future__ import annotations
 
+import copy
 import json
 import logging
+import os
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -19,8 +22,9 @@ from torch import Tensor, nn
 from horoball.models.posterior import place
 from horoball.training.run import Run
 
-__all__ = ["OUTPUTS", "Places", "export"]
+__all__ = ["ABOUT", "OUTPUTS", "Places", "export"]
 
+ABOUT = "horoball"  # where a file says how to use it
 OUTPUTS = ("z", "radius", "scale")
 _SUFFIXES = (".onnx", ".pt2")
 
@@ -46,7 +50,7 @@ class Places(nn.Module):
 
     def __init__(self, run: Run) -> None:
         super().__init__()
-        self.encoder = run.model.encoder
+        self.encoder = copy.deepcopy(run.model.encoder)  # the run's own may go on being trained
         self.scaled = run.scaler is not None
         if run.scaler is not None:
             self.register_buffer("mean", run.scaler.mean)
@@ -64,8 +68,8 @@ class Places(nn.Module):
 def export(run: Run, path: str | Path) -> None:
     """Write the encoder of a run to a file, .onnx or .pt2, which takes any number of rows `x`.
 
-    An ONNX file also says how to use it, in its metadata: the names of the columns in their order, the categories of
-    covariates, and c, as JSON under "horoball".
+    A file also says how to use it: the names of the columns in their order, the categories of covariates, and c, as
+    JSON under "horoball" in the metadata of ONNX or the extra files of torch.
 
     Args:
         run: The fitted model.
@@ -88,34 +92,44 @@ def export(run: Run, path: str | Path) -> None:
         True
     """
     path = Path(path)
-    if path.suffix not in _SUFFIXES:
+    suffix = path.suffix.lower()
+    if suffix not in _SUFFIXES:
         raise ValueError(f"An encoder is written to a file named .onnx or .pt2, not {path.name!r}.")
-    if path.suffix == ".onnx":
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"There is no folder {path.parent}.")
+    if suffix == ".onnx":
         _expect_onnx()
     module = Places(run).eval().requires_grad_(False)
     covariates = run.about.get("covariates", {})
+    about = json.dumps({"columns": run.columns, "covariates": covariates, "c": run.model.ball.c_value})
     rows = torch.zeros(2, len(run.columns) + len(covariates))
     shapes = {"x": {0: torch.export.Dim("rows")}}
-    part = path.with_name(f"{path.stem}.part{path.suffix}")
-    with _quiet():
-        program = torch.export.export(module, (rows,), dynamic_shapes=shapes)
-        if path.suffix == ".pt2":
-            torch.export.save(program, part)
-        else:
-            onnx = torch.onnx.export(
-                program,
-                dynamo=True,
-                dynamic_shapes=shapes,
-                input_names=["x"],
-                output_names=list(OUTPUTS),
-                verbose=False,
-            )
-            if onnx is None:
-                raise RuntimeError("torch.onnx.export returned no program.")
-            about = {"columns": run.columns, "covariates": covariates, "c": run.model.ball.c_value}
-            onnx.model.metadata_props["horoball"] = json.dumps(about)
-            onnx.save(part, external_data=False)
-    part.replace(path)
+    part = path.with_name(f"{path.stem}.{os.getpid()}.part{suffix}")
+    try:
+        with _quiet():
+            program = torch.export.export(module, (rows,), dynamic_shapes=shapes)
+            if suffix == ".pt2":
+                torch.export.save(program, part, extra_files={ABOUT: about})
+            else:
+                _save_onnx(program, shapes, about, part)
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _save_onnx(program: torch.export.ExportedProgram, shapes: dict[str, Any], about: str, path: Path) -> None:
+    onnx = torch.onnx.export(
+        program,
+        dynamo=True,
+        dynamic_shapes=shapes,
+        input_names=["x"],
+        output_names=list(OUTPUTS),
+        verbose=False,
+    )
+    if onnx is None:
+        raise RuntimeError("torch.onnx.export returned no program.")
+    onnx.model.metadata_props[ABOUT] = about
+    onnx.save(path, external_data=False)
 
 
 def _expect_onnx() -> None:

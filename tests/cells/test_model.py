@@ -93,7 +93,6 @@ def test_a_second_map_has_places_of_its_own(cells: Any, tmp_path: Path) -> None:
     assert "wide_distances" not in cells.obsp
     assert cells.uns["wide"]["params"]["c"] == model.c != 1.0
     assert (tmp_path / "metrics.jsonl").exists()
-    model.save(tmp_path)
     assert CellModel.load(tmp_path).key == "wide"
 
 

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import lancedb
 import numpy as np
-import pgserver
 import psycopg
 import pyarrow as pa
 import pytest
@@ -43,6 +42,7 @@ def compared(z: torch.Tensor, ball: PoincareBall, query: torch.Tensor, candidate
 
 @pytest.fixture(scope="module")
 def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    pgserver = pytest.importorskip("pgserver", reason="There is no pgserver for this Python")
     server = pgserver.get_server(tmp_path_factory.mktemp("postgres"))
     yield server.get_uri()
     server.cleanup()

@@ -13,6 +13,7 @@ from torch import Tensor
 from horoball.cells.places import ball_of, coordinates
 from horoball.manifolds import PoincareBall
 from horoball.neighbors import Index
+from horoball.neighbors.search import others
 
 __all__ = ["fuzzy_weights", "nearest", "neighbours"]
 
@@ -44,7 +45,7 @@ def neighbours(cells: Any, n_neighbors: int = 15, *, key: str = "poincare") -> N
     n = len(z)
     k = min(n_neighbors, n) - 1
     index, distance = nearest(z, ball, k)
-    starts = np.arange(0, n * k + 1, max(1, k)) if k else np.zeros(n + 1, np.int64)
+    starts = np.arange(0, n * k + 1, k) if k else np.zeros(n + 1, np.int64)
     names = {what: f"{key}_{what}" for what in ("distances", "connectivities")}
     cells.obsp[names["distances"]] = csr_matrix((distance.ravel(), index.ravel(), starts), shape=(n, n))
     cells.obsp[names["connectivities"]] = fuzzy_weights(index, distance)
@@ -65,16 +66,16 @@ def nearest(z: Tensor, ball: PoincareBall, k: int) -> tuple[np.ndarray, np.ndarr
     if not k:
         return np.empty((n, 0), np.int64), np.empty((n, 0))
     distances, ids = Index(ball).add(z).search(z, k + 1)
-    others = ids != torch.arange(n).unsqueeze(-1)
-    others &= others.cumsum(-1) <= k  # a point with many doubles may not be among its own neighbours
-    return ids[others].reshape(n, k).numpy(), distances[others].reshape(n, k).numpy()
+    kept = others(ids, torch.arange(n), k)
+    return ids[kept].reshape(n, k).numpy(), distances[kept].reshape(n, k).numpy()
 
 
 def fuzzy_weights(index: np.ndarray, distance: np.ndarray) -> csr_matrix:
     """How strongly points are joined, from 0 to 1: UMAP's fuzzy union of local exponentials.
 
     Point i is joined to its neighbour j by a_ij = exp(−(d_ij − ρ_i)/s_i), where ρ_i is the distance to its nearest
-    neighbour and s_i is such that Σ_j a_ij = log₂ k. Both directions are put together as a + aᵀ − a·aᵀ.
+    neighbour and s_i is such that Σ_j a_ij = log₂ k, the point itself not counted among the k. Both directions are put
+    together as a + aᵀ − a·aᵀ.
 
     Args:
         index: Numbers of the neighbours, shape (n, k).

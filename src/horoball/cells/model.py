@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -195,6 +196,8 @@ def fit(
     place = None if folder is None else Path(folder)
     run = train(table, fields, config, place, progress=Bar() if verbose else Silent())
     run.about["key"] = key_added
+    if place is not None and int(os.environ.get("RANK", "0")) == 0:
+        run.save(place)  # once more, with the key
     model = CellModel(run, key_added)
     model._write(cells, table, n_neighbors)
     return model

@@ -33,7 +33,7 @@ def plot(cells: Any, color: str | None = None, *, key: str = "poincare", ax: Any
         >>> [text.get_text() for text in plot(cells, "batch").get_legend().get_texts()]
         ['a', 'b']
     """
-    c = float(ball_of(cells, key).c)
+    c = ball_of(cells, key).c_value
     labels = None if color is None else _values(cells, color)
     options = {"title": color or ""} | style
     return plotting.points(cells.obsm[f"X_{key}"], c=c, labels=labels, ax=ax, **options)

@@ -191,7 +191,9 @@ def export(
 
     fitted = Run.load(run)
     write(fitted, output)
-    console.print(f"x: {len(fitted.columns)} columns → {', '.join(OUTPUTS)}: {output}", markup=False)
+    given = [f"the number of the {name}" for name in fitted.about.get("covariates", {})]
+    rows = " and ".join([f"{len(fitted.columns)} columns", *given])
+    console.print(f"x: {rows} → {', '.join(OUTPUTS)}: {output}", markup=False)
 
 
 @app.command()

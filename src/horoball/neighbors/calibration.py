@@ -22,7 +22,7 @@ from horoball.manifolds import PoincareBall
 from horoball.neighbors.cells import Cells, train
 from horoball.neighbors.engine import Engine
 from horoball.neighbors.lift import Lift
-from horoball.neighbors.search import Search
+from horoball.neighbors.search import Search, others
 
 __all__ = ["Probes", "calibrate"]
 
@@ -109,9 +109,7 @@ def _neighbours(z: Tensor, ball: PoincareBall, lift: Lift, own: Tensor) -> np.nd
     engine = Engine(lift, z.shape[-1])
     engine.add(z)
     ids = Search(engine, ball, z).nearest(z[own], _MANY + 1).ids
-    others = ids != own.unsqueeze(-1)
-    others &= others.cumsum(-1) <= _MANY  # a point with a hundred doubles may not be among its own neighbours
-    return ids[others].reshape(len(own), _MANY).numpy()
+    return ids[others(ids, own, _MANY)].reshape(len(own), _MANY).numpy()
 
 
 def _ways(z: Tensor, lift: Lift, seed: int) -> Iterator[Cells]:

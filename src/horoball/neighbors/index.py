@@ -17,7 +17,7 @@ from horoball.neighbors.engine import Engine
 from horoball.neighbors.lift import Lift
 from horoball.neighbors.lineage import above, below
 from horoball.neighbors.names import as_names, names_from_tensors, names_to_tensors
-from horoball.neighbors.points import COORDINATES, in_chart
+from horoball.neighbors.points import expect_coordinates, in_chart
 from horoball.neighbors.search import Search
 from horoball.neighbors.stored import engine_from_tensors, engine_to_tensors, expect_index, points_from_tensors
 
@@ -54,8 +54,7 @@ class Index:
     def __init__(
         self, ball: PoincareBall, *, coordinates: str = "tangent", recall: float = 0.99, seed: int = 0
     ) -> None:
-        if coordinates not in COORDINATES:
-            raise ValueError(f"Expected coordinates {' or '.join(map(repr, COORDINATES))}, got {coordinates!r}.")
+        expect_coordinates(coordinates)
         if not 0 < recall <= 1:
             raise ValueError(f"Expected a recall above 0 and up to 1, got {recall:g}.")
         if not 0 <= operator.index(seed) < 2**31 - 1:

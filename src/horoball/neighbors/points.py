@@ -10,9 +10,22 @@ from torch import Tensor
 from horoball.manifolds import PoincareBall
 from horoball.neighbors.lift import FARTHEST
 
-__all__ = ["COORDINATES", "in_chart"]
+__all__ = ["expect_coordinates", "in_chart"]
 
-COORDINATES = ("tangent", "ball")
+_COORDINATES = ("tangent", "ball")
+
+
+def expect_coordinates(coordinates: str) -> None:
+    """Refuse a word that names no coordinates.
+
+    Example:
+        >>> expect_coordinates("Ball")
+        Traceback (most recent call last):
+        ...
+        ValueError: Expected coordinates 'tangent' or 'ball', got 'Ball'.
+    """
+    if coordinates not in _COORDINATES:
+        raise ValueError(f"Expected coordinates {' or '.join(map(repr, _COORDINATES))}, got {coordinates!r}.")
 
 
 def in_chart(z: ArrayLike | Tensor, ball: PoincareBall, coordinates: str, d: int | None, what: str) -> Tensor:
@@ -29,6 +42,7 @@ def in_chart(z: ArrayLike | Tensor, ball: PoincareBall, coordinates: str, d: int
         >>> in_chart([[0.5, 0.0]], PoincareBall(), "ball", 2, "Queries")
         tensor([[1.0986, 0.0000]], dtype=torch.float64)
     """
+    expect_coordinates(coordinates)
     points = z.detach().cpu() if isinstance(z, Tensor) else torch.from_numpy(np.array(z))
     if points.dtype == torch.bool or points.is_complex():
         raise TypeError(f"{what} are real numbers, got {points.dtype}.")

@@ -19,7 +19,7 @@ from horoball.manifolds import PoincareBall
 from horoball.neighbors.engine import Engine
 from horoball.neighbors.lift import Queries
 
-__all__ = ["Found", "Search"]
+__all__ = ["Found", "Search", "others"]
 
 _SPARE = 6  # candidates beyond k, or half of k if that is more
 _NUMBERS = 2**21  # coordinates that are held at a time, 16 MB
@@ -39,6 +39,23 @@ class Found(NamedTuple):
     distances: Tensor  # float64
     ids: Tensor  # int64
     unsettled: int  # queries whose order float32 left open
+
+
+def others(ids: Tensor, own: Tensor, k: int) -> Tensor:
+    """Which of k + 1 neighbours of points of the index are k others; a point with many doubles may not be among them.
+
+    Args:
+        ids: Neighbours, shape (m, k + 1).
+        own: Ids of the points themselves, shape (m,).
+        k: How many.
+
+    Example:
+        >>> others(torch.tensor([[7, 3, 4], [1, 2, 3]]), torch.tensor([7, 9]), 2)
+        tensor([[False,  True,  True],
+                [ True,  True, False]])
+    """
+    are = ids != own.unsqueeze(-1)
+    return are & (are.cumsum(-1) <= k)
 
 
 class Search(NamedTuple):

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from horoball.distributions import RiemannianNormal, WrappedNormal
 from horoball.manifolds import PoincareBall
+from horoball.models.posterior import mean_scale
 from horoball.nn import Gyroplane
 from horoball.plotting.frame import prepared
 
@@ -45,7 +46,8 @@ def density(
     """
     c = law.ball.c_value
     ax = prepared(ax, c, title)
-    across, z, inside = _grid(ax, c)
+    reach = float((law.loc.norm() + 4 * mean_scale(law)).detach()) / 2  # as `to_ball` halves it for c = 0
+    across, z, inside = _grid(ax, c, reach)
     with torch.no_grad():
         height = np.where(inside, law.log_prob(z.to(law.loc.dtype)).double().exp().numpy(), np.nan)
     options: dict[str, Any] = {"cmap": "Blues", "vmin": 0.0, "vmax": highest, "interpolation": "bilinear"}
@@ -101,9 +103,15 @@ def distance_map(
     return ax
 
 
-def _grid(ax: Any, c: float) -> tuple[np.ndarray, Tensor, np.ndarray]:
-    """Pixel centres along an axis, the points of the ball at all pixels, and which of these lie inside."""
-    edge = 1 / math.sqrt(c) if c > 0 else max(map(abs, (*ax.get_xlim(), *ax.get_ylim())))
+def _grid(ax: Any, c: float, reach: float = 1.0) -> tuple[np.ndarray, Tensor, np.ndarray]:
+    """Pixel centres along an axis, the points of the ball at all pixels, and which of these lie inside.
+
+    The plane, c = 0, has no rim: there it is what is drawn already that is covered, or as far as is asked.
+    """
+    if c > 0:
+        edge = 1 / math.sqrt(c)
+    else:
+        edge = max(map(abs, (*ax.get_xlim(), *ax.get_ylim()))) if ax.has_data() else reach
     across = (np.arange(_GRID) + 0.5) / _GRID * 2 * edge - edge
     x = torch.from_numpy(np.stack(np.meshgrid(across, across), -1))
     inside = (x.norm(dim=-1) * math.sqrt(c) < 0.9999).numpy() if c > 0 else np.ones((_GRID, _GRID), bool)

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from horoball.manifolds import PoincareBall
 from horoball.nn import Gyroplane
-from horoball.plotting.frame import on_disc, prepared
+from horoball.plotting.frame import annotate, on_disc, prepared
 
 __all__ = ["edges", "gyroplanes", "tree"]
 
@@ -24,7 +24,8 @@ def edges(
     """Geodesics between pairs of points.
 
     Args:
-        x: Ball coordinates, shape (n, 2).
+        x: Ball coordinates, shape (n, d). Of more than two dimensions give the same points as to `points`: another set
+            would be projected by itself, otherwise.
         pairs: Numbers of the points to join, shape (m, 2).
         c: Minus the curvature.
         ax: Where to draw.
@@ -39,12 +40,14 @@ def edges(
     from matplotlib.collections import LineCollection
 
     ax = prepared(ax, c)
-    z = torch.from_numpy(on_disc(x, c)[0])
+    flat, note = on_disc(x, c)
+    z = torch.from_numpy(flat)
     ball, index = PoincareBall(c), np.asarray(pairs, np.int64).reshape(-1, 2)
     z = ball.from_ball(z)
     s = torch.linspace(0, 1, _ARC, dtype=torch.float64)
     arcs = ball.to_ball(ball.geodesic(z[index[:, :1]], z[index[:, 1:]], s.expand(len(index), _ARC)))
     ax.add_collection(LineCollection(list(arcs.numpy()), colors=colour, linewidths=width, zorder=2))
+    annotate(ax, note)
     return ax
 
 

@@ -37,8 +37,8 @@ def expect_graph(folder: Path, about: dict[str, Any]) -> None:
     """
     if "columns" in about:
         raise ValueError(
-            f"{folder} holds the model of a table, not of a graph. Use `horoball embed`, `evaluate`, `sample`, `view` "
-            "or `info`, or PoincareVAE.load."
+            f"{folder} holds the model of a table, not of a graph. Use `horoball embed`, `export`, `evaluate`, "
+            "`sample`, `view` or `info`, or PoincareVAE.load."
         )
 
 

@@ -43,6 +43,8 @@ def curvature_fields(c: float | str) -> dict[str, Any]:
         >>> curvature_fields(0.5), curvature_fields("learn")
         ({'c': 0.5, 'learn_c': False}, {'c': 1.0, 'learn_c': True})
     """
+    if c != "learn" and not isinstance(c, Real):
+        raise ValueError(f'c is a number or "learn", got {c!r}.')
     return {"c": 1.0 if c == "learn" else float(c), "learn_c": c == "learn"}
 
 

@@ -23,9 +23,10 @@ from horoball.training.about import expect_graph
 from horoball.training.checkpoint import load_checkpoint, save_checkpoint
 from horoball.training.config import TrainConfig
 from horoball.training.fit_graph import FREE_TRAINING, fit_graph
-from horoball.training.loop import LAST, load_weights
+from horoball.training.loop import LAST
 from horoball.training.progress import Progress
 from horoball.training.run import FINAL
+from horoball.training.stored import expect_model, stored_model
 
 __all__ = ["GraphRun", "encoder_for", "non_edges_for", "train_graph"]
 
@@ -82,8 +83,8 @@ class GraphRun:
             raise FileNotFoundError(f"{folder} holds no whole model of a graph: {GRAPH} is not there.")
         if "model" not in about:
             raise ValueError(f"{path} holds weights without a description of their model. Point to a run's own folder.")
-        model = GraphVAE.from_config(GraphConfig(**about["model"]))
-        load_weights(model, tensors)
+        with expect_model(path):
+            model = stored_model(lambda: GraphVAE.from_config(GraphConfig(**about["model"])), tensors)
         graph, held_out = _load_graph(folder)
         history = header.get("history") or header.get("state", {}).get("history", [])
         return cls(model.eval(), graph, held_out, history, about)

@@ -32,8 +32,9 @@ from horoball.training.config import TrainConfig
 from horoball.training.counts import expect_counts
 from horoball.training.fit import fit
 from horoball.training.landmarks import with_landmarks
-from horoball.training.loop import LAST, State, load_weights
+from horoball.training.loop import LAST, State
 from horoball.training.progress import Progress
+from horoball.training.stored import expect_model, stored_model
 
 __all__ = ["Run", "train"]
 
@@ -130,11 +131,11 @@ class Run:
         if "model" not in about:
             raise ValueError(f"{path} holds weights without a description of their model. Point to a run's own folder.")
         expect_table(folder, about)
-        model = VAE.from_config(ModelConfig.from_dict(about["model"]))
-        load_weights(model, tensors)
-        scaler = Standardizer(tensors["scaler.mean"], tensors["scaler.std"]) if "scaler.mean" in tensors else None
-        history = header.get("history") or header.get("state", {}).get("history", [])
-        return cls(model.eval(), about["columns"], scaler, about.get("label"), history, about)
+        with expect_model(path):
+            model = stored_model(lambda: VAE.from_config(ModelConfig.from_dict(about["model"])), tensors)
+            scaler = Standardizer(tensors["scaler.mean"], tensors["scaler.std"]) if "scaler.mean" in tensors else None
+            history = header.get("history") or header.get("state", {}).get("history", [])
+            return cls(model.eval(), about["columns"], scaler, about.get("label"), history, about)
 
 
 def _scaler(summary: Summary) -> Standardizer:

@@ -1,0 +1,68 @@
+"""A model from a file that may be anybody's: what it says of itself is compared with what it holds first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TypeVar
+
+import torch
+from torch import Tensor, nn
+
+__all__ = ["expect_model", "stored_model"]
+
+M = TypeVar("M", bound=nn.Module)
+_PREFIX = "model."
+
+
+@contextmanager
+def expect_model(path: Path) -> Iterator[None]:
+    """Say of which file it is that something is missing or wrong.
+
+    Example:
+        >>> with expect_model(Path("model.safetensors")):
+        ...     {}["columns"]
+        Traceback (most recent call last):
+        ...
+        ValueError: model.safetensors does not hold a whole model: it lacks 'columns'.
+    """
+    try:
+        yield
+    except KeyError as error:
+        raise ValueError(f"{path} does not hold a whole model: it lacks {error}.") from None
+    except (AttributeError, TypeError, ValueError, OverflowError, RuntimeError) as error:
+        raise ValueError(f"{path} does not hold a whole model: {error}") from None
+
+
+def stored_model(make: Callable[[], M], tensors: dict[str, Tensor]) -> M:
+    """Make a model and give it its weights.
+
+    Args:
+        make: Makes the model as the file describes it. It is called twice, first without memory for the weights, so
+            that a description of a huge model beside a few weights takes none.
+        tensors: What is in the file; weights have names that begin with "model.".
+
+    Raises:
+        ValueError: The weights are not those of the description.
+
+    Example:
+        >>> held = {"model.weight": torch.ones(1, 2), "model.bias": torch.zeros(1)}
+        >>> stored_model(lambda: nn.Linear(2, 1), held).weight.data
+        tensor([[1., 1.]])
+        >>> stored_model(lambda: nn.Linear(10**12, 1), held)
+        Traceback (most recent call last):
+        ...
+        ValueError: Its weight has shape (1, 2), and its description wants (1, 1000000000000).
+    """
+    weights = {name.removeprefix(_PREFIX): tensor for name, tensor in tensors.items() if name.startswith(_PREFIX)}
+    with torch.device("meta"):
+        wanted = {name: tuple(tensor.shape) for name, tensor in make().state_dict().items()}
+    for name in sorted(wanted.keys() ^ weights.keys()):
+        raise ValueError(f"Its description {'wants' if name in wanted else 'has no'} {name}.")
+    for name, shape in wanted.items():
+        if tuple(weights[name].shape) != shape:
+            raise ValueError(f"Its {name} has shape {tuple(weights[name].shape)}, and its description wants {shape}.")
+    model = make()
+    model.load_state_dict(weights)
+    return model
