@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import logging
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,12 +13,10 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 import torch
-from click.testing import Result
-from typer.testing import CliRunner
 
-from horoball.cli import app
 from horoball.data import read
 from horoball.training.run import Run
+from tests.commands import done, refused, run
 
 COLUMNS = ["a", "b", "c", "d"]
 FAST = ["--quiet", "--hidden", "8", "--max-epochs", "2", "--batch-size", "32"]
@@ -32,31 +29,6 @@ def rows_of(count: int = 90) -> np.ndarray:
 
 def frame_of(x: np.ndarray) -> pa.Table:
     return pa.table([*map(pa.array, x.T), pa.array([f"k{i % 3}" for i in range(len(x))])], [*COLUMNS, "kind"])
-
-
-def run(*arguments: object) -> Result:
-    logging.getLogger("horoball").handlers.clear()  # they write to the terminal of the command before
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
-
-
-def done(*arguments: object) -> Result:
-    """The result of a command that is to succeed."""
-    result = run(*arguments)
-    assert result.exit_code == 0, (result.output, result.exception)
-    return result
-
-
-def refused(*arguments: object) -> str:
-    """The one line with which a command is to refuse; before it, only what it chose by itself may have been told."""
-    result = run(*arguments)
-    assert isinstance(result.exception, SystemExit), repr(result.exception)
-    assert result.exit_code == 1
-    assert result.stdout == ""
-    told = ("Likelihood: ", "Scaling: ", "Distance weight: ")
-    lines = [line for line in result.stderr.splitlines() if not line.startswith(told)]
-    assert len(lines) == 1, result.stderr
-    assert lines[0].startswith("Error: ")
-    return lines[0]
 
 
 @pytest.fixture(autouse=True)

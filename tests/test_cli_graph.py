@@ -7,7 +7,6 @@ import logging
 import os
 import subprocess
 import sys
-import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,45 +14,25 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 from click.testing import Result
-from typer.testing import CliRunner
 
-from horoball.cli import app
-from horoball.data import ArrayTable, LeakWarning, random_tree
+from horoball.data import ArrayTable, random_tree
 from horoball.graphs import degree_deficit, link_scores
 from horoball.training import TrainConfig
 from horoball.training.graph_run import GraphRun
 from horoball.training.run import train
+from tests import commands
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning")  # of Fabric, at import
 FAST = ["--quiet", "--hidden", "8", "--max-epochs", "2"]
 TREE = random_tree(60, seed=0).edges.tolist()
 
 
-def run(*arguments: object, of: tuple[str, ...] = ("graph",)) -> Result:
-    logging.getLogger("horoball").handlers.clear()  # they write to the terminal of the command before
-    with warnings.catch_warnings():
-        warnings.simplefilter("default", LeakWarning)  # as it is outside of the tests
-        return CliRunner().invoke(app, [*of, *map(str, arguments)])
-
-
 def done(*arguments: object) -> Result:
-    """The result of a command that is to succeed."""
-    result = run(*arguments)
-    assert result.exit_code == 0, (result.output, result.exception)
-    return result
+    return commands.done("graph", *arguments)
 
 
-def refused(*arguments: object, of: tuple[str, ...] = ("graph",)) -> str:
-    """The one line with which a command is to refuse; before it, only what it made of the file may have been told."""
-    result = run(*arguments, of=of)
-    assert isinstance(result.exception, SystemExit), repr(result.exception)
-    assert result.exit_code == 1
-    assert result.stdout == ""
-    told = ("Took the first line of ", "Dropped ", "Likelihood: ", "Scaling: ", "Distance weight: ")
-    lines = [line for line in result.stderr.splitlines() if not line.startswith(told)]
-    assert len(lines) == 1, result.stderr
-    assert lines[0].startswith("Error: ")
-    return lines[0]
+def refused(*arguments: object) -> str:
+    return commands.refused("graph", *arguments)
 
 
 @pytest.fixture(autouse=True)
@@ -252,7 +231,7 @@ def test_commands_for_tables_refuse_the_run_of_a_graph(
     monkeypatch.chdir(tmp_path)
     Path("rows.csv").write_text("a,b\n" + "".join(f"{i},{-i % 7}.5\n" for i in range(60)))
     before = {path.name: path.read_bytes() for path in fitted.iterdir()}
-    told = refused(*({"RUN": fitted, "DATA": "rows.csv"}.get(word, word) for word in command), of=())
+    told = commands.refused(*({"RUN": fitted, "DATA": "rows.csv"}.get(word, word) for word in command))
     assert f"{fitted} holds the " in told
     assert "`horoball graph " in told
     assert {path.name: path.read_bytes() for path in fitted.iterdir()} == before

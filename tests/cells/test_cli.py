@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from pathlib import Path
 from typing import Any
 
@@ -10,31 +9,12 @@ import anndata
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from click.testing import Result
-from typer.testing import CliRunner
 
 from horoball.cells import CellModel, simulate
-from horoball.cli import app
 from horoball.training.run import Run
+from tests.commands import done, refused
 
 FAST = ["--quiet", "--hidden", "8", "--max-epochs", "2", "--batch-size", "32"]
-
-
-def run(*arguments: object) -> Result:
-    logging.getLogger("horoball").handlers.clear()  # they write to the terminal of the command before
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
-
-
-def done(*arguments: object) -> Result:
-    result = run(*arguments)
-    assert result.exit_code == 0, (result.output, result.exception)
-    return result
-
-
-def refused(*arguments: object) -> str:
-    result = run(*arguments)
-    assert result.exit_code == 1, result.output
-    return result.stderr.splitlines()[-1]
 
 
 @pytest.fixture(scope="module")
