@@ -36,7 +36,9 @@ class Embedding(NamedTuple):
     seconds: float
 
 
-def ours(c: float, distance_weight: float | str) -> Callable[[Any, int, int, int], Embedding]:
+def ours(
+    c: float, distance_weight: float | str, posterior: str = "wrapped"
+) -> Callable[[Any, int, int, int], Embedding]:
     def fit(cells: Any, d: int, epochs: int, seed: int) -> Embedding:
         start = time.perf_counter()
         model = hb.cells.fit(
@@ -44,6 +46,7 @@ def ours(c: float, distance_weight: float | str) -> Callable[[Any, int, int, int
             batch_key="batch",
             n_components=d,
             c=c,
+            posterior=posterior,
             hidden=(HIDDEN,),
             distance_weight=distance_weight,
             max_epochs=epochs,
@@ -75,6 +78,7 @@ def scvi(cells: Any, d: int, epochs: int, seed: int) -> Embedding:
 MODELS: dict[str, Callable[[Any, int, int, int], Embedding]] = {
     "horoball": ours(1.0, "auto"),
     "horoball, c = 0": ours(0.0, "auto"),
+    "horoball, Riemannian": ours(1.0, "auto", "riemannian"),
     "horoball, no distances": ours(1.0, 0.0),
     "horoball, c = 0, no distances": ours(0.0, 0.0),
     "SCVI": scvi,

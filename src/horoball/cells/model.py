@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -194,10 +193,7 @@ def fit(
     )
     fields |= {"d": n_components, "posterior": posterior, "hidden": tuple(hidden), **choices.curvature_fields(c)}
     place = None if folder is None else Path(folder)
-    run = train(table, fields, config, place, progress=Bar() if verbose else Silent())
-    run.about["key"] = key_added
-    if place is not None and int(os.environ.get("RANK", "0")) == 0:
-        run.save(place)  # once more, with the key
+    run = train(table, fields, config, place, progress=Bar() if verbose else Silent(), about={"key": key_added})
     model = CellModel(run, key_added)
     model._write(cells, table, n_neighbors)
     return model

@@ -97,7 +97,7 @@ def fit(
         raise ValueError(f"{output} already holds a run. Choose another folder, or go on with --resume.")
     model = {
         "d": dim,
-        "posterior": (posterior or Posterior.riemannian).value,
+        "posterior": (posterior or (Posterior.wrapped if is_cells(data) else Posterior.riemannian)).value,
         "likelihood": likelihood.value,
         "hidden": (hidden,),
         **curvature,
@@ -105,7 +105,6 @@ def fit(
     if is_cells(data):
         table = cell_table(data, layer=layer, batch=batch or (), label=label)
         model |= cell_fields("negative_binomial" if likelihood == LikelihoodName.auto else likelihood.value)
-        model["posterior"] = (posterior or Posterior.wrapped).value
     elif batch or layer != "auto":
         raise ValueError(f"--layer and --batch are for .h5ad files, not for {data}.")
     else:

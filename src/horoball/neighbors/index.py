@@ -19,7 +19,7 @@ from horoball.neighbors.lineage import above, below
 from horoball.neighbors.names import as_names, names_from_tensors, names_to_tensors
 from horoball.neighbors.points import expect_coordinates, in_chart
 from horoball.neighbors.search import Search
-from horoball.neighbors.stored import engine_from_tensors, engine_to_tensors, expect_index, points_from_tensors
+from horoball.neighbors.stored import engine_from_tensors, engine_to_tensors, points_from_tensors
 
 __all__ = ["Index"]
 
@@ -171,10 +171,11 @@ class Index:
     def load(cls, folder: str | Path) -> Self:
         """Read an index back from a folder that `save` wrote. Nothing in it is run, and all of it is checked."""
         from horoball.training.checkpoint import load_checkpoint
+        from horoball.training.stored import expect_whole
 
         path = Path(folder) / FILE
         tensors, state = load_checkpoint(path)
-        with expect_index(path):
+        with expect_whole(path, "is not a whole index of points"):
             about = state["index"]
             index = cls(
                 PoincareBall(about["c"]),

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -18,26 +15,7 @@ from horoball.neighbors.engine import Engine
 from horoball.neighbors.lift import Lift
 from horoball.neighbors.points import in_chart
 
-__all__ = ["engine_from_tensors", "engine_to_tensors", "expect_index", "points_from_tensors"]
-
-
-@contextmanager
-def expect_index(path: Path) -> Iterator[None]:
-    """Say of which file it is that something is missing or wrong.
-
-    Example:
-        >>> with expect_index(Path("index.safetensors")):
-        ...     {}["points"]
-        Traceback (most recent call last):
-        ...
-        ValueError: index.safetensors is not a whole index of points: it lacks 'points'.
-    """
-    try:
-        yield
-    except KeyError as error:
-        raise ValueError(f"{path} is not a whole index of points: it lacks {error}.") from None
-    except (TypeError, ValueError, OverflowError) as error:
-        raise ValueError(f"{path} is not a whole index of points: {error}") from None
+__all__ = ["engine_from_tensors", "engine_to_tensors", "points_from_tensors"]
 
 
 def points_from_tensors(tensors: dict[str, Tensor], ball: PoincareBall) -> Tensor:

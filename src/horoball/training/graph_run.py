@@ -26,7 +26,7 @@ from horoball.training.fit_graph import FREE_TRAINING, fit_graph
 from horoball.training.loop import LAST
 from horoball.training.progress import Progress
 from horoball.training.run import FINAL
-from horoball.training.stored import expect_model, stored_model
+from horoball.training.stored import expect_whole, stored_model
 
 __all__ = ["GraphRun", "encoder_for", "non_edges_for", "train_graph"]
 
@@ -83,7 +83,7 @@ class GraphRun:
             raise FileNotFoundError(f"{folder} holds no whole model of a graph: {GRAPH} is not there.")
         if "model" not in about:
             raise ValueError(f"{path} holds weights without a description of their model. Point to a run's own folder.")
-        with expect_model(path):
+        with expect_whole(path, "does not hold a whole model"):
             model = stored_model(lambda: GraphVAE.from_config(GraphConfig(**about["model"])), tensors)
         graph, held_out = _load_graph(folder)
         history = header.get("history") or header.get("state", {}).get("history", [])

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from horoball.data.table import Order, Step
 from horoball.noise import dealt
@@ -31,8 +31,9 @@ from horoball.training.checkpoint import (
 from horoball.training.config import TrainConfig
 from horoball.training.engine import engine, release, stop_requested, summed
 from horoball.training.progress import Progress, Silent
+from horoball.training.stored import load_weights
 
-__all__ = ["BEST", "LAST", "METRICS", "Interrupted", "Objective", "Source", "State", "load_weights", "run_loop"]
+__all__ = ["BEST", "LAST", "METRICS", "Interrupted", "Objective", "Source", "State", "run_loop"]
 
 LAST, BEST, METRICS = "last.safetensors", "best.safetensors", "metrics.jsonl"
 
@@ -232,18 +233,6 @@ def _validate(fabric: Any, wrapped: Any, held: Source, config: TrainConfig) -> f
 
 def _plain(state: State) -> dict[str, Any]:
     return {name: value for name, value in vars(state).items() if name != "kept"}
-
-
-def load_weights(model: nn.Module, tensors: dict[str, Tensor]) -> None:
-    """Put the weights of a checkpoint into a model.
-
-    Example:
-        >>> from horoball.models import VAE, ModelConfig
-        >>> model = VAE.from_config(ModelConfig(features=3, hidden=(8,)))
-        >>> load_weights(model, {f"model.{name}": tensor for name, tensor in model.state_dict().items()})
-    """
-    prefix = "model."
-    model.load_state_dict({k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)})
 
 
 def _restore(folder: Path, objective: Any, optimizer: torch.optim.Optimizer, about: dict[str, Any]) -> State:

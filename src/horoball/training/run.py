@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Self
 
 import numpy as np
@@ -34,7 +35,7 @@ from horoball.training.fit import fit
 from horoball.training.landmarks import with_landmarks
 from horoball.training.loop import LAST, State
 from horoball.training.progress import Progress
-from horoball.training.stored import expect_model, stored_model
+from horoball.training.stored import expect_whole, stored_model
 
 __all__ = ["Run", "train"]
 
@@ -131,7 +132,7 @@ class Run:
         if "model" not in about:
             raise ValueError(f"{path} holds weights without a description of their model. Point to a run's own folder.")
         expect_table(folder, about)
-        with expect_model(path):
+        with expect_whole(path, "does not hold a whole model"):
             model = stored_model(lambda: VAE.from_config(ModelConfig.from_dict(about["model"])), tensors)
             scaler = Standardizer(tensors["scaler.mean"], tensors["scaler.std"]) if "scaler.mean" in tensors else None
             history = header.get("history") or header.get("state", {}).get("history", [])
@@ -166,6 +167,7 @@ def train(
     label: str | None = None,
     resume: bool = False,
     progress: Progress | None = None,
+    about: Mapping[str, Any] = MappingProxyType({}),
 ) -> Run:
     """Fit a model to a table: look at the numbers, scale them, hold some rows out, train.
 
@@ -177,6 +179,7 @@ def train(
         label: Name of the label column, for the record.
         resume: Go on with the folder's run.
         progress: Who is told how it goes.
+        about: More for the record that is kept with the run.
 
     Example:
         >>> from horoball.data import ArrayTable
@@ -223,6 +226,7 @@ def train(
         "label": label,
         "rows": table.rows,
         "version": version("horoball"),
+        **about,
     }
     if table.covariates is not None:
         run.about["covariates"] = table.covariates.categories

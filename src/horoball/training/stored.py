@@ -10,18 +10,18 @@ from typing import TypeVar
 import torch
 from torch import Tensor, nn
 
-__all__ = ["expect_model", "stored_model"]
+__all__ = ["expect_whole", "load_weights", "stored_model"]
 
 M = TypeVar("M", bound=nn.Module)
 _PREFIX = "model."
 
 
 @contextmanager
-def expect_model(path: Path) -> Iterator[None]:
+def expect_whole(path: Path, otherwise: str) -> Iterator[None]:
     """Say of which file it is that something is missing or wrong.
 
     Example:
-        >>> with expect_model(Path("model.safetensors")):
+        >>> with expect_whole(Path("model.safetensors"), "does not hold a whole model"):
         ...     {}["columns"]
         Traceback (most recent call last):
         ...
@@ -30,9 +30,9 @@ def expect_model(path: Path) -> Iterator[None]:
     try:
         yield
     except KeyError as error:
-        raise ValueError(f"{path} does not hold a whole model: it lacks {error}.") from None
+        raise ValueError(f"{path} {otherwise}: it lacks {error}.") from None
     except (AttributeError, TypeError, ValueError, OverflowError, RuntimeError) as error:
-        raise ValueError(f"{path} does not hold a whole model: {error}") from None
+        raise ValueError(f"{path} {otherwise}: {error}") from None
 
 
 def stored_model(make: Callable[[], M], tensors: dict[str, Tensor]) -> M:
@@ -55,7 +55,7 @@ def stored_model(make: Callable[[], M], tensors: dict[str, Tensor]) -> M:
         ...
         ValueError: Its weight has shape (1, 2), and its description wants (1, 1000000000000).
     """
-    weights = {name.removeprefix(_PREFIX): tensor for name, tensor in tensors.items() if name.startswith(_PREFIX)}
+    weights = _weights(tensors)
     with torch.device("meta"):
         wanted = {name: tuple(tensor.shape) for name, tensor in make().state_dict().items()}
     for name in sorted(wanted.keys() ^ weights.keys()):
@@ -66,3 +66,17 @@ def stored_model(make: Callable[[], M], tensors: dict[str, Tensor]) -> M:
     model = make()
     model.load_state_dict(weights)
     return model
+
+
+def load_weights(model: nn.Module, tensors: dict[str, Tensor]) -> None:
+    """Put the weights of a checkpoint into a model that is there.
+
+    Example:
+        >>> linear = nn.Linear(2, 1)
+        >>> load_weights(linear, {f"model.{name}": tensor for name, tensor in linear.state_dict().items()})
+    """
+    model.load_state_dict(_weights(tensors))
+
+
+def _weights(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {name.removeprefix(_PREFIX): tensor for name, tensor in tensors.items() if name.startswith(_PREFIX)}
