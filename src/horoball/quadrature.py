@@ -8,6 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from horoball.compiling import constant_when_compiled
+
 __all__ = ["gauss_gegenbauer", "gauss_legendre", "sphere_rule"]
 
 
@@ -31,7 +33,7 @@ def _gegenbauer(order: int, d: int) -> tuple[np.ndarray, np.ndarray]:
 
 # Marked constant, a rule becomes a constant of a compiled graph; Dynamo would trace through a cache of tensors, and a
 # cached tensor would remember the inference mode and the default device of its first caller.
-@torch.compiler.assume_constant_result
+@constant_when_compiled
 def gauss_legendre(
     order: int, dtype: torch.dtype = torch.float64, device: torch.device | None = None
 ) -> tuple[Tensor, Tensor]:
@@ -46,7 +48,7 @@ def gauss_legendre(
     return torch.tensor(nodes, dtype=dtype, device=device), torch.tensor(weights, dtype=dtype, device=device)
 
 
-@torch.compiler.assume_constant_result
+@constant_when_compiled
 def gauss_gegenbauer(
     order: int, d: int, dtype: torch.dtype = torch.float64, device: torch.device | None = None
 ) -> tuple[Tensor, Tensor]:
@@ -74,7 +76,7 @@ def _sphere(d: int) -> tuple[np.ndarray, np.ndarray]:
     return np.sin(s / 2) ** 2, weights / weights.sum()
 
 
-@torch.compiler.assume_constant_result
+@constant_when_compiled
 def sphere_rule(d: int, device: torch.device | None = None) -> tuple[Tensor, Tensor]:
     """Nodes P and weights for E[f(cos²(φ/2))], φ the angle from a fixed direction to a uniform one in ℝᵈ, d ≥ 2.
 

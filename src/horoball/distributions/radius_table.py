@@ -17,6 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from horoball.compiling import constant_when_compiled
 from horoball.distributions.radius_law import Law, log_density, polish, solve
 from horoball.numerics import may_hold, polynomial_columns, static, wide
 from horoball.quadrature import gauss_legendre
@@ -161,7 +162,7 @@ def radius_table(d: int, device: torch.device) -> RadiusTable:
 
 
 # Marked constant, the table becomes a constant of a compiled graph; Dynamo would trace through the cache itself.
-@torch.compiler.assume_constant_result
+@constant_when_compiled
 def _held(d: int, device: torch.device) -> RadiusTable:
     return _cached(d, device)
 
