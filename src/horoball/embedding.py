@@ -20,6 +20,7 @@ from torch import Tensor
 
 from horoball.data.table import Table
 from horoball.training.run import Run
+from horoball.training.whole import whole_file
 
 __all__ = ["ABOUT", "ROWS", "embed_file", "embed_folder"]
 
@@ -65,17 +66,16 @@ def embed_file(run: Run, table: Table, path: Path, first: int = 0) -> int:
     kind = pa.int64() if names is None else names.type
     numbers = [*(f"z{i}" for i in range(d)), "radius", "scale"]
     schema = pa.schema([(table.name_column, kind), *((name, pa.float64()) for name in numbers)])
-    part = path.with_name(path.name + ".part")
     rows = 0
     # A dictionary of numbers that hardly repeat takes a third of the time, and saves nothing.
     dictionaries: list[str] = [] if names is None else [table.name_column]
-    with pq.ParquetWriter(part, schema, use_dictionary=dictionaries) as writer:
+    options: dict[str, Any] = {"use_dictionary": dictionaries, "write_page_checksum": True}
+    with whole_file(path) as part, pq.ParquetWriter(part, schema, **options) as writer:
         for block in _joined(run.places(table), _GROUP):
             end = rows + len(block)
             named = pa.array(np.arange(first + rows, first + end)) if names is None else names[rows:end]
             writer.write_table(pa.table([named, *map(pa.array, block.T.numpy())], schema=schema))
             rows = end
-    part.replace(path)
     return rows
 
 
@@ -138,9 +138,8 @@ def _expect(folder: Path, about: dict[str, Any]) -> None:
     if not path.exists():
         if any(folder.glob("*.parquet")):
             raise ValueError(f"{folder} holds Parquet files but no {ABOUT}. Choose an empty folder.")
-        part = folder / f"{ABOUT}.{os.getpid()}.part"
-        part.write_text(json.dumps(about))
-        part.replace(path)  # other ranks write the same
+        with whole_file(path, mark=f".{os.getpid()}") as part:  # other ranks write the same
+            part.write_text(json.dumps(about))
     there = json.loads(path.read_text())
     for name, what in (("model", "by another model"), ("rows", "of other rows")):
         if there.get(name) != about[name]:

@@ -19,6 +19,7 @@ from horoball.training.choices import curvature_fields, distance_weight
 from horoball.training.config import TrainConfig
 from horoball.training.progress import Bar, Silent
 from horoball.training.run import Run, train
+from horoball.training.stored import expect_whole
 
 __all__ = ["PoincareVAE"]
 
@@ -219,14 +220,15 @@ class PoincareVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
     def load(cls, folder: str | Path) -> Self:
         """Read a model back from a folder that `save` or `horoball fit` wrote."""
         run = Run.load(Path(folder))
-        config = run.about["model"]
-        params = run.about.get("estimator") or {
-            "n_components": config["d"],
-            "c": config["c"],
-            "likelihood": config["likelihood"],
-            "posterior": config["posterior"],
-        }
-        estimator = cls(**params)._take(run)
+        with expect_whole(Path(folder), "does not hold a whole estimator"):
+            config = run.about["model"]
+            params = run.about.get("estimator") or {
+                "n_components": config["d"],
+                "c": config["c"],
+                "likelihood": config["likelihood"],
+                "posterior": config["posterior"],
+            }
+            estimator = cls(**params)._take(run)
         estimator.n_features_in_ = len(run.columns)
         if run.columns != [f"x{i}" for i in range(len(run.columns))]:
             estimator.feature_names_in_ = np.array(run.columns, dtype=object)

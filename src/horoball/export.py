@@ -96,7 +96,7 @@ def export(run: Run, path: str | Path) -> None:
     if suffix not in _SUFFIXES:
         raise ValueError(f"An encoder is written to a file named .onnx or .pt2, not {path.name!r}.")
     if not path.parent.is_dir():
-        raise FileNotFoundError(f"There is no folder {path.parent}.")
+        raise FileNotFoundError(f"There is no folder {path.parent}. Make it first.")
     if suffix == ".onnx":
         _expect_onnx()
     module = Places(run).eval().requires_grad_(False)

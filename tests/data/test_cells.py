@@ -149,11 +149,11 @@ def test_what_is_no_file_of_cells_is_refused_by_name(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"There is no file .*wrong\.h5ad"):
         read(wrong)
     wrong.write_bytes(b"garbage")
-    with pytest.raises(ValueError, match=r"wrong\.h5ad is not an \.h5ad file"):
+    with pytest.raises(ValueError, match=r"wrong\.h5ad is not a readable \.h5ad file"):
         read(wrong)
     with h5py.File(wrong, "w") as file:
         file["x"] = np.eye(3)
-    with pytest.raises(ValueError, match=r"wrong\.h5ad is not an \.h5ad file"):
+    with pytest.raises(ValueError, match=r"wrong\.h5ad is not a readable \.h5ad file"):
         read(wrong)
     nothing = anndata.AnnData(obs=cells_of().obs)
     with pytest.raises(ValueError, match="has no X"):

@@ -5,6 +5,8 @@ import gzip
 import networkx as nx
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import scipy.sparse
 import torch
@@ -31,6 +33,14 @@ from horoball.geometric import geometric
         ("a.csv", '{"edges": "' + 140_000 * "x" + '"}', "line 1: expected two node ids, got 1 column"),
         ("a.npz", "text", "not a readable .npy or .npz file: it does not begin as one"),
         ("a.mtx", "%%MatrixMarket matrix coordinate real general\n3 3 1\n1 x\n", "not a readable Matrix Market file"),
+        (
+            "a.mtx",
+            "%%MatrixMarket matrix coordinate real general\n3 3 99999999999999999999\n1 1 1\n",
+            "Matrix Market file",
+        ),
+        ("a.mtx", "%%MatrixMarket matrix array real general\n99999999 99999999\n1\n", "more memory than there is"),
+        ("a.mtx", "%%MatrixMarket " + 5000 * "x", "not a readable Matrix Market file"),
+        ("a.csv", "a," + 5000 * "x" + "\n", "no edges below its header line: a, xxx"),
         ("a.parquet", "text", "not a readable .parquet"),
     ],
 )
@@ -38,6 +48,43 @@ def test_bad_files_are_refused(tmp_path, name, text, message):
     (tmp_path / name).write_text(text)
     with pytest.raises(ValueError, match=message):
         read_graph(tmp_path / name)
+
+
+@pytest.mark.parametrize("end", ["", " ", "\r", "x", "\n"])
+def test_a_matrix_whose_last_line_has_no_end_is_read(tmp_path, end):
+    """scipy's reader ends the process at such files."""
+    (tmp_path / "a.mtx").write_text(f"%%MatrixMarket matrix coordinate pattern symmetric\n4 4 3\n2 1\n3 2\n4 1{end}")
+    assert read_graph(tmp_path / "a.mtx").edges.tolist() == [[0, 1], [0, 3], [1, 2]]
+
+
+def test_a_matrix_with_a_zero_byte_is_refused(tmp_path):
+    (tmp_path / "a.mtx").write_bytes(b"%%MatrixMarket matrix coordinate pattern symmetric\n4 4 1\n2 1\0\0?")
+    with pytest.raises(ValueError, match=r"a\.mtx is not text in UTF-8: it holds a zero byte"):
+        read_graph(tmp_path / "a.mtx")
+
+
+def test_a_saved_matrix_that_points_outside_itself_is_refused(tmp_path):
+    broken = scipy.sparse.csr_matrix((np.ones(1), [7], [0, 1, 1, 1]), shape=(3, 3))
+    scipy.sparse.save_npz(tmp_path / "a.npz", broken)
+    with pytest.raises(ValueError, match=r"a\.npz is not a readable .*: indices must be < 3"):
+        read_graph(tmp_path / "a.npz")
+
+
+def test_columns_of_one_name_are_refused(tmp_path):
+    table = pa.Table.from_arrays([pa.array([0, 1]), pa.array([1, 2])], names=["b", "b"])
+    pq.write_table(table, tmp_path / "a.parquet")
+    with pytest.raises(ValueError, match=r"a\.parquet has columns of the same name, 'b'"):
+        read_graph(tmp_path / "a.parquet")
+
+
+@pytest.mark.parametrize("place", [20, 120, -60])
+def test_a_parquet_file_of_changed_bytes_is_refused_by_name(tmp_path, place):
+    pq.write_table(pa.table({"a": range(50), "b": range(1, 51)}), tmp_path / "a.parquet")
+    data = bytearray((tmp_path / "a.parquet").read_bytes())
+    data[place : place + 30] = b"\xff" * 30
+    (tmp_path / "a.parquet").write_bytes(data)
+    with pytest.raises(ValueError, match=r"a\.parquet is not a readable \.parquet file: \S+"):
+        read_graph(tmp_path / "a.parquet")
 
 
 def test_a_file_that_is_not_text_is_refused(tmp_path):

@@ -103,11 +103,16 @@ def whole() -> bytes:
     return something_else({"horoball": json.dumps({"format": FORMAT})})
 
 
+LONG = json.dumps({"a" * 3000: {"dtype": "F32", "shape": [1], "data_offsets": [4, 0]}}).encode()
 NO_CHECKPOINT = {
     "garbage": (b"garbage" * 100, "is not a whole safetensors file"),
     "nothing": (b"", "is not a whole safetensors file"),
     "a pickle": (pickle.dumps(Bomb()), "is not a whole safetensors file.*pickled checkpoints are not read"),
     "a zip": (b"PK\x03\x04" + bytes(500), "is not a whole safetensors file"),
+    "a long name": (
+        len(LONG).to_bytes(8, "little") + LONG,
+        "is not a whole safetensors file.{1,250}It may be cut short",
+    ),
     "another format": (something_else({"horoball": '{"format": 999}'}), f"has checkpoint format 999.*reads {FORMAT}"),
     "no format": (something_else({"horoball": "{}"}), f"has checkpoint format None.*reads {FORMAT}"),
     "something else": (something_else({"format": "pt"}), "safetensors file, but not a checkpoint of horoball"),

@@ -22,6 +22,7 @@ from horoball.training.config import TrainConfig
 from horoball.training.counts import cell_fields
 from horoball.training.progress import Bar, Silent
 from horoball.training.run import Run, train
+from horoball.training.stored import expect_whole
 
 __all__ = ["CellModel", "fit"]
 
@@ -113,7 +114,10 @@ class CellModel:
     def load(cls, folder: str | Path) -> Self:
         """Read a model back from a folder that `save` or `horoball fit cells.h5ad` wrote."""
         run = Run.load(Path(folder))
-        return cls(run, run.about.get("key", "poincare"))
+        model = cls(run, run.about.get("key") or "poincare")
+        with expect_whole(Path(folder), "does not hold a whole model of cells"):
+            repr(model)  # tells what a record lacks now, not when it is first shown
+        return model
 
 
 def fit(

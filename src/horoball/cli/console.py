@@ -43,7 +43,9 @@ def for_people(command: Callable[..., None]) -> Callable[..., None]:
             console.print(str(error) or "Stopped.", style="yellow", markup=False)
             raise typer.Exit(130) from None
         except (ValueError, OSError, FloatingPointError, TypeError, ImportError) as error:
-            console.print(f"Error: {error}", style="red", markup=False, soft_wrap=True)
+            # Ranks that are quiet say what stopped them: those of `embed` may each be alone on a machine.
+            who = "Error" if FIRST else f"Error on rank {os.environ['RANK']}"
+            Console(stderr=True).print(f"{who}: {error}", style="red", markup=False, soft_wrap=True)
             raise typer.Exit(1) from None
 
     return run

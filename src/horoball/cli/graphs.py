@@ -162,15 +162,15 @@ def embed_graph(run: GraphFolder, output: Output) -> None:
     import pyarrow.parquet as pq
 
     from horoball.training.graph_run import GraphRun
+    from horoball.training.whole import whole_file
 
     is_parquet(output)
     fitted = GraphRun.load(run)
     z, graph = fitted.embed(), fitted.graph
     nodes = pa.array(range(graph.nodes) if graph.names is None else graph.names.tolist())
     columns = {"node": nodes} | {f"z{i}": pa.array(column) for i, column in enumerate(z.T.numpy())}
-    part = output.with_name(output.name + ".part")
-    pq.write_table(pa.table(columns), part)
-    part.replace(output)
+    with whole_file(output) as part:
+        pq.write_table(pa.table(columns), part, write_page_checksum=True)
     console.print(f"{graph.nodes:,} nodes, {z.shape[1]} coordinates: {output}", markup=False)
 
 

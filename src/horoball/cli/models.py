@@ -242,6 +242,7 @@ def sample(
     import torch
 
     from horoball.training.run import Run
+    from horoball.training.whole import whole_file
 
     is_parquet(output)
     fitted = Run.load(run)
@@ -254,7 +255,9 @@ def sample(
     with torch.no_grad():
         z = fitted.model.prior().sample((n,))
         x = fitted.unscaled(fitted.model.decode(z).sample().float())
-    pq.write_table(pa.table([pa.array(column) for column in x.T.numpy()], names=fitted.columns), output)
+    drawn = pa.table([pa.array(column) for column in x.T.numpy()], names=fitted.columns)
+    with whole_file(output) as part:
+        pq.write_table(drawn, part, write_page_checksum=True)
     console.print(f"{n:,} rows, {len(fitted.columns)} columns: {output}", markup=False)
 
 

@@ -49,6 +49,10 @@ class ArrayTable(Table):
                 raise ValueError(f"A table has rows and columns; got an array of shape {tuple(self._x.shape)}.")
         shape = self._x.shape if self._sparse is None else self._sparse.shape
         self._rows = int(shape[0])
+        if shape[1] > _BLOCK_VALUES:
+            raise ValueError(
+                f"A table has at most {_BLOCK_VALUES:,} columns, so that a row is a block; got {shape[1]:,}."
+            )
         self.columns = list(columns) if columns is not None else [f"x{i}" for i in range(shape[1])]
         self.labels, self.side, self.covariates = labels, side, covariates
         if covariates is not None and len(covariates.codes) != self._rows:

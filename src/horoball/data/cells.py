@@ -14,7 +14,9 @@ import numpy as np
 from horoball.annotated import annotated
 from horoball.data.array_table import ArrayTable
 from horoball.data.covariates import Covariates
-from horoball.data.h5ad import DiskRows, H5adTable
+from horoball.data.h5ad import DiskRows, H5adTable, expect_indices
+from horoball.data.numpy_files import sound_sparse
+from horoball.data.parsing import parsing
 from horoball.data.table import Table
 
 __all__ = ["cell_table", "is_cells"]
@@ -65,6 +67,8 @@ def cell_table(
         (['0', '1', '2'], {'sample': ['a', 'b']})
     """
     with ExitStack() as stack:
+        if isinstance(source, str | Path):
+            stack.enter_context(parsing(source))
         cells = _open(source, stack) if isinstance(source, str | Path) else _parts(source)
         table = _table(cells, _layer(cells, layer), list(batch), genes, label, label_may_miss)
         if isinstance(table, H5adTable):
@@ -95,12 +99,8 @@ def _open(path: str | Path, stack: ExitStack) -> _Cells:
 
     if not Path(path).exists():
         raise FileNotFoundError(f"There is no file {path}.")
-    try:
-        file = stack.enter_context(h5py.File(path, "r"))
-        obs, var = read_elem(file["obs"]), read_elem(file["var"])
-    except (OSError, KeyError) as error:
-        first = str(error).splitlines()[0]
-        raise ValueError(f"{path} is not an .h5ad file: {first}") from None
+    file = stack.enter_context(h5py.File(path, "r"))
+    obs, var = read_elem(file["obs"]), read_elem(file["var"])
     layers = dict(file["layers"]) if "layers" in file else {}
     return _Cells(str(path), obs, list(map(str, var.index)), file.get("X"), layers)
 
@@ -134,7 +134,8 @@ def _matrix(cells: _Cells, layer: str | None) -> Any:
     if kind == "csc_matrix":  # rows cannot be read from columns
         from anndata.io import read_elem
 
-        return read_elem(group).tocsr()
+        expect_indices(group)
+        return sound_sparse(read_elem(group)).tocsr()
     if kind not in ("csr_matrix", "array", "dense"):
         raise TypeError(f"Cannot read counts from {type(found).__name__}. Load them first: adata.to_memory().")
     return group
@@ -158,6 +159,13 @@ def _table(
     labels = None if label is None else np.asarray(cells.obs[label])
     covariates = Covariates.of({name: cells.obs[name] for name in batch}) if batch else None
     matrix = _matrix(cells, layer)
+    if tuple(matrix.attrs["shape"] if not hasattr(matrix, "shape") else matrix.shape) != (
+        len(cells.obs),
+        len(cells.genes),
+    ):
+        raise ValueError(
+            f"{cells.name} names {len(cells.obs):,} cells and {len(cells.genes):,} genes, its counts are of others."
+        )
     table: Table
     if isinstance(matrix, np.ndarray) or hasattr(matrix, "tocsr"):
         _check(cells.name, matrix, matrix.dtype)
@@ -180,7 +188,7 @@ def _check(name: str, matrix: Any, dtype: Any) -> None:
         if count == 0:
             raise ValueError(f"{name} has no {what}.")
     if np.dtype(dtype).kind not in "biuf":
-        raise ValueError(f"{name} holds {dtype}, not numbers.")
+        raise ValueError(f"{name} holds {dtype}, not numbers. Choose the layer with the counts.")
 
 
 def _chosen(cells: _Cells, genes: Sequence[str] | None) -> tuple[list[str], list[int] | None]:
@@ -198,6 +206,6 @@ def _chosen(cells: _Cells, genes: Sequence[str] | None) -> tuple[list[str], list
     if missing:
         raise ValueError(
             f"{cells.name} lacks {len(missing):,} of the model's {len(genes):,} genes: {', '.join(missing[:10])}"
-            f"{' …' if len(missing) > 10 else ''}."
+            f"{' …' if len(missing) > 10 else ''}. Give all genes of the fit; others may be there too."
         )
     return list(genes), [place[name] for name in genes]

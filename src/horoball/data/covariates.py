@@ -75,14 +75,17 @@ class Covariates:
         codes = []
         for name, known in categories.items():
             if name not in self.categories:
-                raise ValueError(f"The model was fitted with the covariate {name!r}; the rows have none of that name.")
+                raise ValueError(
+                    f"The model was fitted with the covariate {name!r}; the rows have none of that name. Add it."
+                )
             mine = self.categories[name]
             column = self.codes[:, list(self.categories).index(name)]
             new = [mine[i] for i in np.unique(column) if mine[i] not in known]
             if new:
                 raise ValueError(
                     f"The model has not seen the {name} {', '.join(map(repr, new[:5]))}{' …' if len(new) > 5 else ''}. "
-                    f"It knows: {', '.join(map(repr, known[:10]))}{' …' if len(known) > 10 else ''}."
+                    f"It knows: {', '.join(map(repr, known[:10]))}{' …' if len(known) > 10 else ''}. "
+                    "Drop these rows, or fit a model with them."
                 )
             place = {category: code for code, category in enumerate(known)}
             codes.append(np.array([place.get(category, -1) for category in mine])[column])

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import io
-import lzma
-import zipfile
-import zlib
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from horoball.data.edge_lines import EdgeLines, Ends, ends_of
+from horoball.data.numpy_files import load_arrays
+from horoball.data.parsing import parsing
 
 __all__ = ["read_edge_file"]
 
@@ -37,18 +36,17 @@ def read_edge_file(path: str) -> Ends | np.ndarray | Any:
         return _parquet(path, data)
     if ending in (".npy", ".npz"):
         return _numpy(path, data)
-    if data.startswith(b"%%MatrixMarket"):
-        import scipy.io
-
-        try:
-            return scipy.io.mmread(io.BytesIO(data))
-        except ValueError as error:
-            raise ValueError(f"{path} is not a readable Matrix Market file: {error}") from None
     if b"\0" in data:
         raise ValueError(
             f"{path} is not text in UTF-8: it holds a zero byte. Expected a line with two node ids for each edge, or a "
             "file that ends in .parquet, .npz or .npy."
         )
+    if data.startswith(b"%%MatrixMarket"):
+        import scipy.io
+
+        with parsing(path, "Matrix Market file"):
+            # scipy reads on beyond a last line that has no end (version 1.17), and ends the process.
+            return scipy.io.mmread(io.BytesIO(data + b"\n"))
     return EdgeLines(path, data, {".csv": ",", ".tsv": "\t"}.get(ending)).ends()
 
 
@@ -60,44 +58,31 @@ def _bytes(path: str) -> bytes:
         raise IsADirectoryError(f"{path} is a folder, expected a file of edges.")
     if "://" not in path and not Path(path).is_file():
         raise FileNotFoundError(f"There is no file {path}.")
-    try:
-        with fsspec.open(path, "rb", compression="infer") as file:
-            return bytes(file.read())
-    except (OSError, EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile) as error:
-        if Path(path).suffix not in _COMPRESSED or isinstance(error, FileNotFoundError | PermissionError):
-            raise
-        raise ValueError(f"{path} is not a readable {Path(path).suffix} file: {error}") from None
+    with parsing(path), fsspec.open(path, "rb", compression="infer") as file:
+        return bytes(file.read())
 
 
 def _parquet(path: str, data: bytes) -> Ends:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    try:
-        file = pq.ParquetFile(pa.BufferReader(data))
-        names = file.schema_arrow.names
-        columns = [names[position] for position in ends_of(names, path)]
-        table = file.read(columns=columns)
-    except pa.ArrowInvalid as error:
-        raise ValueError(f"{path} is not a readable .parquet file: {str(error).splitlines()[0]}") from None
+    file = pq.ParquetFile(pa.BufferReader(data), page_checksum_verification=True)
+    names = file.schema_arrow.names
+    columns = [names[position] for position in ends_of(names, path)]
+    if any(names.count(name) > 1 for name in columns):
+        raise ValueError(
+            f"{path} has columns of the same name, {columns[0][:40]!r} or {columns[1][:40]!r}. Rename them."
+        )
+    table = file.read(columns=columns)
     return Ends(table.column(columns[0]), table.column(columns[1]))
 
 
 def _numpy(path: str, data: bytes) -> Any:
-    import scipy.sparse
-
-    if not data.startswith((b"\x93NUMPY", b"PK")):  # numpy would take it for a pickle, and advise to trust it
-        raise ValueError(f"{path} is not a readable .npy or .npz file: it does not begin as one.")
-    try:
-        loaded = np.load(io.BytesIO(data), allow_pickle=False)
-        if isinstance(loaded, np.ndarray):
-            return loaded
-        if "format" in loaded.files:
-            return scipy.sparse.load_npz(io.BytesIO(data))
-    except (ValueError, EOFError, zipfile.BadZipFile) as error:
-        first = (str(error) or "it is empty").splitlines()[0]
-        raise ValueError(f"{path} is not a readable .npy or .npz file: {first}") from None
-    raise ValueError(
-        f"{path} is not a saved scipy sparse matrix; it holds the arrays {', '.join(loaded.files[:8])}. Save the "
-        "adjacency with scipy.sparse.save_npz."
-    )
+    with parsing(path, ".npy or .npz file"):
+        loaded = load_arrays(io.BytesIO(data))
+    if isinstance(loaded, dict):
+        raise ValueError(
+            f"{path} is not a saved scipy sparse matrix; it holds the arrays {', '.join(list(loaded)[:8])[:200]}. Save "
+            "the adjacency with scipy.sparse.save_npz."
+        )
+    return loaded

@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from horoball.data.column_names import some_names
+
 __all__ = ["EdgeLines", "Ends", "ends_of"]
 
 _LOG = logging.getLogger("horoball")
@@ -107,7 +109,7 @@ class EdgeLines:
         if found is None:
             raise ValueError(f"{self.path} is not a list of edges: {self.problem}")
         if not len(found.first):
-            raise ValueError(f"{self.path} has no edges below its header line: {', '.join(self.first[:4])}.")
+            raise ValueError(f"{self.path} has no edges below its header line: {some_names(self.first)}.")
         if found.first.null_count or found.second.null_count:
             self._refuse_lines(columns, _MISSING)
         if str(found.first.type) == "string" and any(pc.any(pc.equal(end, "")).as_py() for end in found):
@@ -124,7 +126,7 @@ class EdgeLines:
         header = named or (text and self.table)
         words = self._read(columns, header=header, whole=False)
         if words is not None and header and not named:
-            _LOG.info("Took the first line of %s as its header: %s.", self.path, ", ".join(self.first[:4]))
+            _LOG.info("Took the first line of %s as its header: %s.", self.path, some_names(self.first))
         return words
 
     def _read(self, columns: tuple[int, int], header: bool, whole: bool) -> Ends | None:

@@ -10,14 +10,31 @@ import numpy as np
 from scipy.sparse import csr_matrix, vstack
 
 from horoball.data.covariates import Covariates
+from horoball.data.numpy_files import sound_sparse
 from horoball.data.row_groups import Stretch
 from horoball.data.streamed import StreamedTable
 
-__all__ = ["DiskRows", "H5adTable"]
+__all__ = ["DiskRows", "H5adTable", "expect_indices"]
 
 _STRETCH = 16  # rows read at once: cells of a kind lie together in files, so longer ones would make poor batches
 _BLOCK_VALUES = 1 << 24  # numbers of a block: 64 MiB
 _AT_ONCE = 1 << 22  # numbers of a sparse matrix that are read at once
+
+
+def expect_indices(group: Any) -> None:
+    """Refuse a compressed matrix of an HDF5 file whose indices are no vectors of whole numbers.
+
+    Example:
+        >>> import h5py
+        >>> file = h5py.File("rows", "w", driver="core", backing_store=False)
+        >>> expect_indices({name: file.create_dataset(name, data=[0.5]) for name in ("indptr", "indices")})
+        Traceback (most recent call last):
+        ...
+        ValueError: the indptr of its matrix holds no whole numbers.
+    """
+    for name in ("indptr", "indices"):
+        if group[name].dtype.kind not in "iu" or group[name].ndim != 1:
+            raise ValueError(f"the {name} of its matrix holds no whole numbers.")
 
 
 class DiskRows:
@@ -37,12 +54,18 @@ class DiskRows:
 
     def __init__(self, matrix: Any, columns: Sequence[int] | None = None) -> None:
         self._matrix, self.sparse = matrix, not hasattr(matrix, "ndim")
-        self.shape: tuple[int, int] = tuple(matrix.attrs["shape"] if self.sparse else matrix.shape)
+        rows, width = map(int, matrix.attrs["shape"] if self.sparse else matrix.shape)
+        self.shape = rows, width
         self._columns = None if columns is None else np.asarray(columns, np.int64)
         self.features = self.shape[1] if self._columns is None else len(self._columns)
         if self.sparse:
-            self._start = matrix["indptr"][:].astype(np.int64)
             self._data, self._indices = matrix["data"], matrix["indices"]
+            expect_indices(matrix)
+            self._start = matrix["indptr"][:].astype(np.int64)
+            if len(self._start) != rows + 1 or self._start[0] != 0 or (np.diff(self._start) < 0).any():
+                raise ValueError(f"the row pointers of its matrix are not those of {rows:,} rows.")
+            if self._data.shape != self._indices.shape or self._data.shape != (self._start[-1],):
+                raise ValueError("its matrix has other numbers than its row pointers say.")
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -62,7 +85,7 @@ class DiskRows:
             part = slice(self._start[start], self._start[stop])
             pointers = self._start[start : stop + 1] - self._start[start]
             data = self._data[part].astype(np.float32)
-            rows = csr_matrix((data, self._indices[part], pointers), shape=(stop - start, self.shape[1]))
+            rows = sound_sparse(csr_matrix((data, self._indices[part], pointers), shape=(stop - start, self.shape[1])))
         else:
             rows = self._matrix[start:stop].astype(np.float32)
         return rows if self._columns is None else rows[:, self._columns]

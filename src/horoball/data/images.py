@@ -12,6 +12,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from horoball.data.parsing import parsing
+
 __all__ = ["Images", "mnist"]
 
 _URL = "https://ossci-datasets.s3.amazonaws.com/mnist/"
@@ -57,7 +59,8 @@ def mnist(train: bool = True) -> Images:
 
 def _idx(name: str) -> np.ndarray:
     """The array of an IDX file: two zero bytes, a type, the number of axes, their sizes, the numbers."""
-    with gzip.open(_file(name)) as stream:
+    path = _file(name)
+    with parsing(path), gzip.open(path) as stream:
         data = stream.read()
     if hashlib.md5(data, usedforsecurity=False).hexdigest() != _FILES[name][1]:
         raise ValueError(f"{name} is not the MNIST file of that name. Remove it, and it will be downloaded again.")

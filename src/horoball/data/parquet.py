@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from horoball.data.column_names import some_names
 from horoball.data.row_groups import ParquetFiles, RowReader, Stretch
 from horoball.data.streamed import StreamedTable
 
@@ -53,6 +54,8 @@ class ParquetTable(StreamedTable):
                 raise ValueError(f"{path} has other columns than {paths[0]}. All files need the same columns.")
             groups = range(file.metadata.num_row_groups)
             units = [Stretch(number, g, file.metadata.row_group(g).num_rows, first=0, whole=True) for g in groups]
+            if any(unit.rows < 0 for unit in units):
+                raise ValueError(f"{path} is damaged: a row group has less than no rows. Use another copy.")
             self._units += [unit for unit in units if unit.rows]
         self.label, self.ids = label, ids
         self.name_column = ids or "row"
@@ -85,7 +88,7 @@ class ParquetTable(StreamedTable):
 
         parts = []
         for unit in self._units:
-            with self._files.lock:
+            with self._files.reading(unit.file, unit.group):
                 column = self._files.open(unit.file).read_row_group(unit.group, columns=[name]).column(0)
             parts += column.slice(unit.first, unit.rows).chunks
         return pa.chunked_array(parts)
@@ -96,10 +99,10 @@ def _number_columns(schema: Any, aside: Sequence[str], path: str) -> list[str]:
 
     for name in aside:
         if name not in schema.names:
-            raise ValueError(f"{path} has no column {name!r}. Its columns are: {', '.join(schema.names[:20])}.")
+            raise ValueError(f"{path} has no column {name!r}. Its columns are: {some_names(schema.names)}.")
     repeated = {name for name in schema.names if schema.names.count(name) > 1}
     if repeated:
-        raise ValueError(f"{path} has columns of the same name: {', '.join(sorted(repeated))}. Rename them.")
+        raise ValueError(f"{path} has columns of the same name: {some_names(sorted(repeated))}. Rename them.")
     columns = []
     for field in schema:
         if field.name in aside:
@@ -107,9 +110,10 @@ def _number_columns(schema: Any, aside: Sequence[str], path: str) -> list[str]:
         kind = field.type
         if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
             raise ValueError(
-                f"Column {field.name[:40]!r} of {path} holds {kind}, not numbers. Name it as the label, or drop it."
+                f"Column {field.name[:40]!r} of {path} holds {kind}, not numbers. Name it as the label (--label), "
+                "as the rows' names (--id of embed), or drop it."
             )
         columns.append(field.name)
     if not columns:
-        raise ValueError(f"{path} has no column of numbers.")
+        raise ValueError(f"{path} has no column of numbers. Expected at least one, beside a label.")
     return columns

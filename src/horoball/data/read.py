@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,7 +13,11 @@ from torch import Tensor
 
 from horoball.data.array_table import ArrayTable
 from horoball.data.cells import cell_table, is_cells
+from horoball.data.column_names import some_names
+from horoball.data.numpy_files import load_arrays
 from horoball.data.parquet import ParquetTable
+from horoball.data.parsing import parsing
+from horoball.data.row_groups import ParquetFiles
 from horoball.data.table import Table
 
 __all__ = ["read"]
@@ -49,7 +52,9 @@ def read(source: Any, label: str | None = None, *, label_may_miss: bool = False,
         name = str(source) if isinstance(source, str | Path) else "The AnnData"
         return _checked(cell_table(source, label=label, label_may_miss=label_may_miss), name)
     if isinstance(source, str | Path):
-        return _checked(_read_path(str(source), label, label_may_miss, ids), str(source))
+        # What is beyond float32 becomes infinite, and is refused as such; so is every NaN.
+        with parsing(source), np.errstate(over="ignore", invalid="ignore"):
+            return _checked(_read_path(str(source), label, label_may_miss, ids), str(source))
     if not hasattr(source, "columns"):
         _refuse_label(f"The {type(source).__name__}", label, label_may_miss)
     if hasattr(source, "tocsr"):
@@ -73,7 +78,7 @@ def _checked(table: Table, name: str) -> Table:
     if table.rows == 0:
         raise ValueError(f"{name} has no rows.")
     if table.features == 0:
-        raise ValueError(f"{name} has no columns of numbers.")
+        raise ValueError(f"{name} has no columns of numbers. Expected at least one, beside a label.")
     if isinstance(table, ArrayTable):
         start = 0
         for block in table.blocks():
@@ -82,20 +87,15 @@ def _checked(table: Table, name: str) -> Table:
                 row, column = bad.nonzero()[0].tolist()
                 raise ValueError(
                     f"{name} holds a missing or infinite value in row {start + row + 1}, column "
-                    f"{table.columns[column]!r}. Fill or drop such rows first."
+                    f"{table.columns[column][:40]!r}. Fill or drop such rows first."
                 )
             start += len(block)
     return table
 
 
-def _some(names: list[str]) -> str:
-    """Some column names, cut to a line."""
-    return ", ".join(name[:40] for name in names[:8]) + (" …" if len(names) > 8 else "")
-
-
 def _number_array(x: Any) -> Any:
     if isinstance(x, np.ndarray) and x.dtype.kind not in "biuf":
-        raise ValueError(f"The array holds {x.dtype}, not numbers.")
+        raise ValueError(f"The array holds {x.dtype}, not numbers. Leave out columns of text.")
     return x
 
 
@@ -133,38 +133,21 @@ def _refuse_label(name: str, label: str | None, may_miss: bool) -> None:
 
 
 def _read_parquet(files: list[str], label: str | None, may_miss: bool, ids: str | None) -> ParquetTable:
-    if label is not None and may_miss:
-        import fsspec
-        import pyarrow.parquet as pq
-
-        with fsspec.open(files[0], "rb") as file:
-            label = label if label in pq.read_schema(file).names else None
+    if label is not None and may_miss and label not in ParquetFiles(files).open(0).schema_arrow.names:
+        label = None
     return ParquetTable(files, label, ids)
 
 
 def _read_numpy(path: str) -> Table:
     import fsspec
-    import scipy.sparse
 
-    names: list[str] = []
-    try:
-        with fsspec.open(path, "rb") as file:
-            loaded = np.load(file, allow_pickle=False)
-            if isinstance(loaded, np.ndarray):
-                return ArrayTable(_number_array(loaded))
-            names = loaded.files
-            if len(names) == 1:
-                return ArrayTable(_number_array(loaded[names[0]]))
-        if "format" in names:
-            with fsspec.open(path, "rb") as file:
-                return ArrayTable(scipy.sparse.load_npz(file))
-    except (ValueError, EOFError, zipfile.BadZipFile) as error:
-        first = (str(error) or "it is empty").splitlines()[0]
-        raise ValueError(
-            f"{path} is not a readable .npy or .npz file of numbers: {first} Pickled objects are not read; save a "
-            "plain array of numbers."
-        ) from None
-    raise ValueError(f"{path} holds {len(names)} arrays, expected one: {', '.join(names[:8])}.")
+    with fsspec.open(path, "rb") as file:
+        loaded = load_arrays(file)
+    if not isinstance(loaded, dict):
+        return ArrayTable(_number_array(loaded))
+    if len(loaded) == 1:
+        return ArrayTable(_number_array(*loaded.values()))
+    raise ValueError(f"{path} holds {len(loaded)} arrays, expected one: {some_names(list(loaded))}. Save one a file.")
 
 
 def _read_csv(path: str, delimiter: str, label: str | None, may_miss: bool, ids: str | None) -> Table:
@@ -185,13 +168,13 @@ def _read_csv(path: str, delimiter: str, label: str | None, may_miss: bool, ids:
     names = frame.column_names
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
-        raise ValueError(f"{path} has columns of the same name: {_some(twice)}. Rename them.")
+        raise ValueError(f"{path} has columns of the same name: {some_names(twice)}. Rename them.")
     if label is not None and label not in names:
         if not may_miss:
-            raise ValueError(f"{path} has no column {label!r}. Its columns are: {_some(names)}.")
+            raise ValueError(f"{path} has no column {label!r}. Its columns are: {some_names(names)}.")
         label = None
     if ids is not None and ids not in names:
-        raise ValueError(f"{path} has no column {ids!r}. Its columns are: {_some(names)}.")
+        raise ValueError(f"{path} has no column {ids!r}. Its columns are: {some_names(names)}.")
     if frame.num_rows == 0:
         raise ValueError(f"{path} has no rows.")
     columns = [name for name in names if name not in (label, ids)]
@@ -227,10 +210,10 @@ def _about_text(path: str, name: str, column: Any) -> str:
 def _read_frame(frame: Any, label: str | None) -> Table:
     names = [str(name) for name in frame.columns]
     if label is not None and label not in names:
-        raise ValueError(f"The data frame has no column {label!r}. Its columns are: {_some(names)}.")
+        raise ValueError(f"The data frame has no column {label!r}. Its columns are: {some_names(names)}.")
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
-        raise ValueError(f"The data frame has columns of the same name: {_some(twice)}. Rename them.")
+        raise ValueError(f"The data frame has columns of the same name: {some_names(twice)}. Rename them.")
     labels = None if label is None else np.asarray(frame[list(frame.columns)[names.index(label)]].to_numpy())
     columns = [name for name in names if name != label]
     kept = [column for column, name in zip(frame.columns, names, strict=True) if name != label]
@@ -238,7 +221,7 @@ def _read_frame(frame: Any, label: str | None) -> Table:
     for name, array in zip(columns, arrays, strict=True):
         if array.dtype.kind not in "biuf":
             raise ValueError(
-                f"Column {name!r} of the data frame holds {array.dtype}, not numbers. Name it as the label."
+                f"Column {name!r} of the data frame holds {array.dtype}, not numbers. Name it as the label, or drop it."
             )
     return ArrayTable(np.stack(arrays, 1).astype(np.float32) if arrays else np.empty((len(frame), 0)), columns, labels)
 

@@ -18,6 +18,7 @@ from horoball.data.edge_lines import Ends, ends_of
 from horoball.data.graphs import Graph
 from horoball.data.node_features import node_features
 from horoball.data.node_names import Numbered, number_hashables, number_ids
+from horoball.data.parsing import parsing
 
 __all__ = ["read_graph"]
 
@@ -50,8 +51,10 @@ def read_graph(source: Any, features: Any = None) -> Graph:
     """
     where = str(source) if isinstance(source, str | Path) else f"The {type(source).__name__}"
     if isinstance(source, str | Path):
-        source = read_edge_file(str(source))
-    graph = source if isinstance(source, Graph) else _graph(source, where)
+        with parsing(source):
+            graph = _graph(read_edge_file(str(source)), where)
+    else:
+        graph = source if isinstance(source, Graph) else _graph(source, where)
     if not len(graph.edges):
         of = f"{graph.nodes} node{'' if graph.nodes == 1 else 's'}"
         raise ValueError(f"{where} has no edges between different nodes ({of}). Expected at least one.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -76,22 +77,50 @@ class ParquetFiles:
             2
         """
         import fsspec
-        import pyarrow as pa
         import pyarrow.parquet as pq
 
         key = (number, buffer)
         if key not in self._open:
-            try:
+            with _readable(f"{self.paths[number]} is not a Parquet file, or not a whole one"):
                 stream = fsspec.open(self.paths[number], "rb").open()
-                # With pre_buffer a file keeps the bytes of its last row group for as long as it is open.
-                file = pq.ParquetFile(stream, buffer_size=buffer, pre_buffer=False)
-            except pa.ArrowInvalid as error:
-                raise ValueError(f"{self.paths[number]} is not a Parquet file: {str(error).splitlines()[0]}") from None
+                # With pre_buffer a file keeps the bytes of its last row group for as long as it is open. Bytes that
+                # have changed are found where the writer has left checksums.
+                options: dict[str, Any] = {"pre_buffer": False, "page_checksum_verification": True}
+                file = pq.ParquetFile(stream, buffer_size=buffer, **options)
             self._open[key] = file
             if len(self._open) > _OPEN:
                 self._open.popitem(last=False)
         self._open.move_to_end(key)
         return self._open[key]
+
+    @contextmanager
+    def reading(self, number: int, group: int) -> Iterator[None]:
+        """Read a row group of a file by itself; what cannot be decoded is refused with the file's name.
+
+        Example:
+            >>> with ParquetFiles(["rows.parquet"]).reading(0, 3):
+            ...     raise OSError("Unexpected end of stream")
+            Traceback (most recent call last):
+            ...
+            ValueError: rows.parquet is damaged in row group 3: Unexpected end of stream. Use another copy...
+        """
+        with self.lock, _readable(f"{self.paths[number]} is damaged in row group {group}"):
+            yield
+
+
+@contextmanager
+def _readable(otherwise: str) -> Iterator[None]:
+    """Say what is wrong with a file in one line; errors of the system, which have a number, stay as they are."""
+    import pyarrow as pa
+
+    try:
+        yield
+    except (pa.ArrowException, OSError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
+        first = next(iter(str(error).splitlines()), type(error).__name__)
+        first = "".join(filter(str.isprintable, first)).strip(" .:")  # it may repeat bytes of the file
+        raise ValueError(f"{otherwise}: {first}. Use another copy, or write it again.") from None
 
 
 class RowReader:
@@ -127,7 +156,14 @@ class RowReader:
                 columns = np.empty((frame.num_rows, len(self._columns)), np.float32, order="F")
                 for position, column in enumerate(frame.itercolumns()):
                     self._check(column, position, stretch)
-                    columns[:, position] = column.to_numpy(zero_copy_only=False)
+                    try:
+                        with np.errstate(over="raise", invalid="ignore"):
+                            columns[:, position] = column.to_numpy(zero_copy_only=False)
+                    except FloatingPointError:
+                        raise ValueError(
+                            f"Column {self._columns[position][:40]!r} of {self._files.paths[stretch.file]} holds a "
+                            f"number beyond 3.4e38, the largest of float32, in row group {stretch.group}. Scale it."
+                        ) from None
                 out[start : start + frame.num_rows] = columns
                 start += frame.num_rows
         return out
@@ -135,27 +171,31 @@ class RowReader:
     def _check(self, column: Any, position: int, stretch: Stretch) -> None:
         if column.null_count:
             raise ValueError(
-                f"Column {self._columns[position]!r} of {self._files.paths[stretch.file]} has {column.null_count} "
+                f"Column {self._columns[position][:40]!r} of {self._files.paths[stretch.file]} has {column.null_count} "
                 f"missing values in row group {stretch.group}. Fill or drop them first."
             )
 
     def _whole(self, stretch: Stretch) -> Iterator[Any]:
-        with self._files.lock:
+        with self._files.reading(stretch.file, stretch.group):
             group = self._files.open(stretch.file).read_row_group(stretch.group, columns=self._columns)
+            if group.num_rows != stretch.rows:
+                raise OSError(f"it has {group.num_rows} rows, not {stretch.rows}")
         yield group
 
     def _part(self, stretch: Stretch) -> Iterator[Any]:
         """Record batches of a stretch; what lies before it in the group is decoded and dropped, if it was not yet."""
         if self._group != (stretch.file, stretch.group) or self._next > stretch.first:
-            with self._files.lock:
+            with self._files.reading(stretch.file, stretch.group):
                 file = self._files.open(stretch.file, _BUFFER)
                 self._decoded = file.iter_batches(stretch.rows, row_groups=[stretch.group], columns=self._columns)
             self._group, self._next, self._rest = (stretch.file, stretch.group), 0, None
         end = stretch.first + stretch.rows
         while self._next < end:
             if self._rest is None:
-                with self._files.lock:
-                    self._rest = next(self._decoded)
+                with self._files.reading(stretch.file, stretch.group):
+                    self._rest = next(self._decoded, None)
+                    if self._rest is None:
+                        raise OSError(f"it ends after {self._next} rows")
             wanted = (end if self._next >= stretch.first else stretch.first) - self._next
             batch = self._rest.slice(0, wanted)
             self._rest = self._rest.slice(wanted) if wanted < self._rest.num_rows else None

@@ -134,9 +134,13 @@ class Table(ABC):
         if mine == categories:
             return self
         if not categories:
-            raise ValueError(f"The model was fitted without covariates, but the rows have {', '.join(mine)}.")
+            raise ValueError(
+                f"The model was fitted without covariates, but the rows have {', '.join(mine)}. Read them without."
+            )
         if self.covariates is None:
-            raise ValueError(f"The model was fitted with the covariates {', '.join(categories)}; the rows have none.")
+            raise ValueError(
+                f"The model was fitted with the covariates {', '.join(categories)}; the rows have none. Add them."
+            )
         table = copy.copy(self)
         table.covariates = self.covariates.recoded(categories)
         return table

@@ -15,6 +15,7 @@ from horoball.data.read_graph import read_graph
 from horoball.training.fit_graph import training_for
 from horoball.training.graph_run import GraphRun, encoder_for, train_graph
 from horoball.training.progress import Bar, Silent
+from horoball.training.stored import expect_whole
 
 __all__ = ["PoincareGraphVAE"]
 
@@ -165,13 +166,14 @@ class PoincareGraphVAE(BaseEstimator):
     def load(cls, folder: str | Path) -> Self:
         """Read a model back from a folder that `save` or `horoball graph fit` wrote."""
         run = GraphRun.load(Path(folder))
-        config = run.about["model"]
-        training = run.about["training"]
-        kept = {name: config[name] for name in ("encoder", "edges", "posterior", "hidden")}
-        kept |= {name: training[name] for name in ("beta", "max_epochs", "batch_size", "learning_rate")}
-        kept["prior_scale"] = "learn" if config["learn_prior"] else config["prior_scale"]
-        estimator = cls(config["d"], c="learn" if config["learn_c"] else config["c"], **kept)
-        estimator._take(run)
+        with expect_whole(Path(folder), "does not hold a whole estimator"):
+            config = run.about["model"]
+            training = run.about["training"]
+            kept = {name: config[name] for name in ("encoder", "edges", "posterior", "hidden")}
+            kept |= {name: training[name] for name in ("beta", "max_epochs", "batch_size", "learning_rate")}
+            kept["prior_scale"] = "learn" if config["learn_prior"] else config["prior_scale"]
+            estimator = cls(config["d"], c="learn" if config["learn_c"] else config["c"], **kept)
+            estimator._take(run)
         return estimator
 
     def _take(self, run: GraphRun) -> None:

@@ -7,7 +7,36 @@ from typing import Any
 
 from horoball.models.vae import ModelConfig
 
-__all__ = ["expect_graph", "expect_same", "expect_table"]
+__all__ = ["expect_columns", "expect_described", "expect_graph", "expect_same", "expect_table"]
+
+
+def expect_described(path: Path, header: dict[str, Any]) -> dict[str, Any]:
+    """What a checkpoint says of its run; refuses one that does not describe its model.
+
+    Example:
+        >>> expect_described(Path("last.safetensors"), {"about": {"model": {"d": 2}}})
+        {'model': {'d': 2}}
+    """
+    about = header.get("about")
+    if not isinstance(about, dict) or not isinstance(about.get("model"), dict):
+        raise ValueError(f"{path} holds weights without a description of their model. Point to a run's own folder.")
+    return about
+
+
+def expect_columns(about: dict[str, Any], features: int) -> list[str]:
+    """The names of a model's columns; refuses a record of a table whose parts are of other kinds.
+
+    Example:
+        >>> expect_columns({"columns": ["a", "b"]}, 2)
+        ['a', 'b']
+    """
+    columns = about["columns"]
+    if not isinstance(columns, list) or not all(isinstance(name, str) for name in columns) or len(columns) != features:
+        raise ValueError(f"its columns are not the names of {features} features.")
+    for name, kind in (("covariates", dict), ("reading", dict), ("estimator", dict), ("label", str), ("key", str)):
+        if about.get(name) is not None and not isinstance(about[name], kind):
+            raise ValueError(f"its {name} is {str(about[name])[:40]!r}.")
+    return columns
 
 
 def expect_table(folder: Path, about: dict[str, Any]) -> None:

@@ -1,7 +1,7 @@
 """Checkpoints: one safetensors file with the tensors, and JSON in its header. Nothing is ever unpickled.
 
 A checkpoint is written under another name, flushed to the disk and renamed: a reader finds the old one or the new one,
-whole, whenever the writer is killed.
+whole, whenever the writer is killed; see `whole`.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.optim import Optimizer
+
+from horoball.training.whole import whole_file
 
 __all__ = ["FORMAT", "clear_parts", "load_checkpoint", "load_optimizer", "optimizer_tensors", "save_checkpoint"]
 
@@ -35,12 +37,8 @@ def save_checkpoint(path: Path, tensors: dict[str, Tensor], state: dict[str, Any
     header = {"horoball": json.dumps({"format": FORMAT} | state)}
     # Cloned, because modules may share a parameter (the ball's c) and safetensors wants every tensor by itself.
     data = save({name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}, header)
-    part = path.with_name(f"{path.name}.{os.getpid()}.part")
-    with part.open("wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    part.replace(path)
+    with whole_file(path, mark=f".{os.getpid()}") as part:
+        part.write_bytes(data)
 
 
 def clear_parts(folder: Path) -> None:
@@ -82,15 +80,16 @@ def load_checkpoint(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
             header = file.metadata() or {}
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  a handle, not a dict
     except (SafetensorError, ValueError, OSError) as error:
+        first = next(iter(str(error).splitlines()), "")[:200]  # it may repeat a name of any length
         raise ValueError(
-            f"{path} is not a whole safetensors file ({error}). It may be cut short or of another kind; pickled "
+            f"{path} is not a whole safetensors file ({first}). It may be cut short or of another kind; pickled "
             "checkpoints are not read. Use another copy, or train again."
         ) from None
     if "horoball" not in header:
         raise ValueError(f"{path} is a safetensors file, but not a checkpoint of horoball.")
     try:
         state = json.loads(header["horoball"])
-    except json.JSONDecodeError:
+    except (ValueError, RecursionError):  # no JSON, numbers of thousands of digits, nested without an end
         state = None
     if not isinstance(state, dict):
         raise ValueError(f"{path} is a safetensors file, but not a checkpoint of horoball: its header cannot be read.")

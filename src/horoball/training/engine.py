@@ -38,6 +38,13 @@ def engine() -> Iterator[Any]:
     try:
         yield fabric
         fabric.barrier()  # what one rank has written, all may read
+    except RuntimeError as error:
+        if "gloo" not in str(error):  # whose errors have no class of their own, but name its source file
+            raise
+        raise ConnectionError(
+            "Another rank of this run is gone: it has ended, was killed, or cannot be reached. Start all ranks again "
+            "with --resume; they go on from the last checkpoint."
+        ) from None
     finally:
         torch.distributed.destroy_process_group()  # a process that ends while still connected may abort
 

@@ -19,14 +19,15 @@ from horoball.data.link_split import Pairs, split_links
 from horoball.data.path_axes import path_axes
 from horoball.models.graph_encoder import FreeEncoder
 from horoball.models.graph_vae import GraphConfig, GraphVAE
-from horoball.training.about import expect_graph
+from horoball.training.about import expect_described, expect_graph
 from horoball.training.checkpoint import load_checkpoint, save_checkpoint
 from horoball.training.config import TrainConfig
 from horoball.training.fit_graph import FREE_TRAINING, fit_graph
+from horoball.training.lock import only_run
 from horoball.training.loop import LAST
 from horoball.training.progress import Progress
 from horoball.training.run import FINAL
-from horoball.training.stored import expect_whole, stored_model
+from horoball.training.stored import expect_whole, stored_history, stored_model
 
 __all__ = ["GraphRun", "encoder_for", "non_edges_for", "train_graph"]
 
@@ -75,18 +76,19 @@ class GraphRun:
         """Read a model and its graph back from a folder; of a run that has not ended, its last checkpoint."""
         path = folder / FINAL if (folder / FINAL).exists() else folder / LAST
         if not path.exists():
-            raise FileNotFoundError(f"{folder} holds no model of a graph: neither {FINAL} nor {LAST} is there.")
+            raise FileNotFoundError(
+                f"{folder} holds no model of a graph: neither {FINAL} nor {LAST} is there. Give the folder that a fit "
+                "of a graph wrote."
+            )
         tensors, header = load_checkpoint(path)
-        about = header.get("about") or {}
+        about = expect_described(path, header)
         expect_graph(folder, about)
         if not (folder / GRAPH).exists():
             raise FileNotFoundError(f"{folder} holds no whole model of a graph: {GRAPH} is not there.")
-        if "model" not in about:
-            raise ValueError(f"{path} holds weights without a description of their model. Point to a run's own folder.")
         with expect_whole(path, "does not hold a whole model"):
             model = stored_model(lambda: GraphVAE.from_config(GraphConfig(**about["model"])), tensors)
-        graph, held_out = _load_graph(folder)
-        history = header.get("history") or header.get("state", {}).get("history", [])
+            history = stored_history(header)
+        graph, held_out = _load_graph(folder, about["model"])
         return cls(model.eval(), graph, held_out, history, about)
 
 
@@ -138,6 +140,23 @@ def train_graph(
         >>> run.embed().shape
         torch.Size([4, 2])
     """
+    options: dict[str, Any] = {"test": test, "non_edges": non_edges, "resume": resume, "progress": progress}
+    with only_run(folder):
+        return _train_graph(graph, model, config, folder, **options)
+
+
+def _train_graph(
+    graph: Graph,
+    model: dict[str, Any],
+    config: TrainConfig,
+    folder: Path | None,
+    *,
+    test: float,
+    non_edges: int | str | None,
+    resume: bool,
+    progress: Progress | None,
+) -> GraphRun:
+    """The same in a folder that no other run is in."""
     held_out: Pairs | None = None
     if test > 0:
         split = split_links(graph, validation=0.0, test=test, seed=config.seed)
@@ -165,10 +184,8 @@ def train_graph(
         "version": version("horoball"),
     }
     first = int(os.environ.get("RANK", "0")) == 0
-    if folder is not None and first:
-        folder.mkdir(parents=True, exist_ok=True)
-        if not (resume and (folder / LAST).exists()):  # whose graph stays until this one is known to be the same
-            _save_graph(folder, graph, held_out)
+    if folder is not None and first and not (resume and (folder / LAST).exists()):
+        _save_graph(folder, graph, held_out)  # an older one stays until this one is known to be the same
     state = fit_graph(vae, graph, config, folder, non_edges=drawn, resume=resume, progress=progress, about=about)
     run = GraphRun(vae.eval(), graph, held_out, state.history, about)
     if folder is not None and first:
@@ -189,13 +206,33 @@ def _save_graph(folder: Path, graph: Graph, held_out: Pairs | None) -> None:
     save_checkpoint(folder / GRAPH, tensors, {"nodes": graph.nodes})
 
 
-def _load_graph(folder: Path) -> tuple[Graph, Pairs | None]:
+def _load_graph(folder: Path, model: dict[str, Any]) -> tuple[Graph, Pairs | None]:
+    """The graph that a model belongs to; `Graph.of` looks at edges, names and features, which may be anybody's."""
     tensors, header = load_checkpoint(folder / GRAPH)
-    names = None
-    if "names" in tensors:
-        data, ends = tensors["names"].numpy().tobytes(), tensors["name_lengths"].cumsum(0).tolist()
-        words = (data[start:end].decode() for start, end in zip([0, *ends], ends, strict=False))
-        names = np.array(list(words))
-    graph = Graph(tensors["edges"], header["nodes"], names, tensors.get("features"))
-    held_out = Pairs(tensors["held_out"], tensors["held_out_is_edge"]) if "held_out" in tensors else None
-    return graph, held_out
+    with expect_whole(folder / GRAPH, "does not hold the graph of its model"):
+        graph = Graph.of(tensors["edges"], header["nodes"], _load_names(tensors), tensors.get("features"))
+        features = 0 if graph.features is None else graph.features.shape[1]
+        if (graph.nodes, features) != (model["nodes"], model.get("features", 0)):
+            raise ValueError(f"it has {graph.nodes} nodes of {features} features, the model was fitted to others.")
+        if "held_out" not in tensors:
+            return graph, None
+        pairs, is_edge = tensors["held_out"], tensors["held_out_is_edge"]
+        shapes = pairs.shape == (len(is_edge), 2) and is_edge.dim() == 1
+        if not shapes or pairs.dtype != torch.int64 or is_edge.dtype != torch.bool:
+            raise ValueError("its pairs that were held out are no pairs.")
+        if pairs.numel() and not 0 <= int(pairs.min()) <= int(pairs.max()) < graph.nodes:
+            raise ValueError(f"its pairs that were held out are not of {graph.nodes} nodes.")
+        return graph, Pairs(pairs, is_edge)
+
+
+def _load_names(tensors: dict[str, Tensor]) -> np.ndarray | None:
+    if "names" not in tensors:
+        return None
+    data, lengths = tensors["names"], tensors["name_lengths"]
+    if data.dtype != torch.uint8 or lengths.dtype != torch.int64 or lengths.dim() != 1:
+        raise ValueError("its names are not bytes and their lengths.")
+    ends = lengths.cumsum(0).tolist()
+    if int(lengths.min() if len(lengths) else 0) < 0 or (ends or [0])[-1] != data.numel():
+        raise ValueError("its names do not follow each other.")
+    text = data.numpy().tobytes()
+    return np.array([text[start:end].decode() for start, end in zip([0, *ends], ends, strict=False)])

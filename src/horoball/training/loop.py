@@ -30,8 +30,10 @@ from horoball.training.checkpoint import (
 )
 from horoball.training.config import TrainConfig
 from horoball.training.engine import engine, release, stop_requested, summed
+from horoball.training.lock import only_run
 from horoball.training.progress import Progress, Silent
-from horoball.training.stored import load_weights
+from horoball.training.stored import expect_whole, load_weights
+from horoball.training.whole import whole_file
 
 __all__ = ["BEST", "LAST", "METRICS", "Interrupted", "Objective", "Source", "State", "run_loop"]
 
@@ -122,8 +124,16 @@ def run_loop(
         2
     """
     progress = progress or Silent()
-    with engine() as fabric, stop_requested() as stop, torch.random.fork_rng(devices=[]), ExitStack() as at_end:
+    with (
+        only_run(folder),
+        engine() as fabric,
+        stop_requested() as stop,
+        torch.random.fork_rng(devices=[]),
+        ExitStack() as at_end,
+    ):
         rank, ranks = fabric.global_rank, fabric.world_size
+        if folder is not None and rank == 0:
+            clear_parts(folder)
         optimizer = torch.optim.Adam(objective.parameters(), config.learning_rate, fused=True)
         state = State(sums=[0.0] * len(objective.terms))
         if resume and folder is not None and (folder / LAST).exists():
@@ -216,8 +226,9 @@ def _end_epoch(
     state.history.append(line)
     state.epoch, state.step, state.sums, state.rows = state.epoch + 1, 0, [0.0] * len(objective.terms), 0
     if folder is not None and fabric.global_rank == 0:
-        # Written whole, so that a resumed run leaves no line twice.
-        (folder / METRICS).write_text("".join(json.dumps(entry) + "\n" for entry in state.history))
+        # Written whole, so that a resumed run leaves no line twice. A resumed run writes it anew: no need to flush it.
+        with whole_file(folder / METRICS, flush=False) as part:
+            part.write_text("".join(json.dumps(entry) + "\n" for entry in state.history))
 
 
 @torch.no_grad()
@@ -237,15 +248,17 @@ def _plain(state: State) -> dict[str, Any]:
 
 def _restore(folder: Path, objective: Any, optimizer: torch.optim.Optimizer, about: dict[str, Any]) -> State:
     tensors, header = load_checkpoint(folder / LAST)
+    if not isinstance(header.get("about"), dict) or not isinstance(header["about"].get("model", {}), dict):
+        raise ValueError(f"{folder / LAST} does not say what its run is of. Start anew, or use another copy.")
     expect_same(folder, header["about"], about)
     names = objective.state_dict().keys()
     if ("distances.log_scale" in tensors) != ("distances.log_scale" in names):
         has = "a" if "distances.log_scale" in tensors else "no"
         raise ValueError(f"The run in {folder} has {has} distance term. Resume with the options of the first fit.")
-    objective.load_state_dict({name: tensors[name] for name in names})
-    load_optimizer(optimizer, tensors)
-    clear_parts(folder)
-    return State(**header["state"])
+    with expect_whole(folder / LAST, "is not a checkpoint to go on from"):
+        objective.load_state_dict({name: tensors[name] for name in names})
+        load_optimizer(optimizer, tensors)
+        return State(**header["state"])
 
 
 def _where(objective: Any, batch: Step, state: State, sums: list[float], mine: list[float]) -> str:

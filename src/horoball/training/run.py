@@ -26,16 +26,17 @@ from horoball.models.decoder import Decoder
 from horoball.models.encoder import network_input
 from horoball.models.posterior import place
 from horoball.models.vae import VAE, ModelConfig
-from horoball.training.about import expect_table
+from horoball.training.about import expect_columns, expect_described, expect_table
 from horoball.training.checkpoint import load_checkpoint, save_checkpoint
 from horoball.training.choices import guess_likelihood
 from horoball.training.config import TrainConfig
 from horoball.training.counts import expect_counts
 from horoball.training.fit import fit
 from horoball.training.landmarks import with_landmarks
+from horoball.training.lock import only_run
 from horoball.training.loop import LAST, State
 from horoball.training.progress import Progress
-from horoball.training.stored import expect_whole, stored_model
+from horoball.training.stored import expect_whole, stored_history, stored_model
 
 __all__ = ["Run", "train"]
 
@@ -68,7 +69,10 @@ class Run:
     def scaled(self, table: Table) -> Table:
         """A table as the model sees it; refuses one with other columns."""
         if table.columns != self.columns and table.features != len(self.columns):
-            raise ValueError(f"The model was fitted to {len(self.columns)} columns, the table has {table.features}.")
+            raise ValueError(
+                f"The model was fitted to {len(self.columns)} columns, the table has {table.features}. Give it those "
+                f"of the fit, and a label apart: {', '.join(self.columns[:5])}{' …' if len(self.columns) > 5 else ''}."
+            )
         named = not all(name == f"x{i}" for i, name in enumerate(table.columns))
         if named and table.columns != self.columns:
             other = next(b for a, b in zip(self.columns, table.columns, strict=True) if a != b)
@@ -126,17 +130,19 @@ class Run:
         """Read a model back from a folder; of a run that has not ended, its last checkpoint."""
         path = folder / FINAL if (folder / FINAL).exists() else folder / LAST
         if not path.exists():
-            raise FileNotFoundError(f"{folder} holds no model: neither {FINAL} nor {LAST} is there.")
+            raise FileNotFoundError(
+                f"{folder} holds no model: neither {FINAL} nor {LAST} is there. Give the folder that a fit wrote."
+            )
         tensors, header = load_checkpoint(path)
-        about = header.get("about") or {}
-        if "model" not in about:
-            raise ValueError(f"{path} holds weights without a description of their model. Point to a run's own folder.")
+        about = expect_described(path, header)
         expect_table(folder, about)
         with expect_whole(path, "does not hold a whole model"):
             model = stored_model(lambda: VAE.from_config(ModelConfig.from_dict(about["model"])), tensors)
+            columns = expect_columns(about, about["model"]["features"])
             scaler = Standardizer(tensors["scaler.mean"], tensors["scaler.std"]) if "scaler.mean" in tensors else None
-            history = header.get("history") or header.get("state", {}).get("history", [])
-            return cls(model.eval(), about["columns"], scaler, about.get("label"), history, about)
+            if scaler is not None and {scaler.mean.shape, scaler.std.shape} != {(len(columns),)}:
+                raise ValueError(f"its scaling is not of {len(columns)} columns.")
+            return cls(model.eval(), columns, scaler, about.get("label"), stored_history(header), about)
 
 
 def _scaler(summary: Summary) -> Standardizer:
@@ -188,6 +194,22 @@ def train(
         >>> next(run.embed(table)).shape
         torch.Size([200, 2])
     """
+    with only_run(folder):
+        return _train(table, model, config, folder, label=label, resume=resume, progress=progress, about=about)
+
+
+def _train(
+    table: Table,
+    model: dict[str, Any],
+    config: TrainConfig,
+    folder: Path | None,
+    *,
+    label: str | None,
+    resume: bool,
+    progress: Progress | None,
+    about: Mapping[str, Any],
+) -> Run:
+    """The same in a folder that no other run is in."""
     summary = summarize(table)
     fields = {"likelihood": "auto"} | model
     if fields["likelihood"] == "auto":
@@ -197,12 +219,21 @@ def train(
     if fields.get("library"):
         expect_counts(summary)
     if counts and float(summary.low.min()) < 0:
-        raise ValueError(f"The likelihood {fields['likelihood']} needs counts, but the table holds negative numbers.")
+        raise ValueError(
+            f"The likelihood {fields['likelihood']} needs counts, but the table holds negative numbers. Take the "
+            "likelihood normal."
+        )
     low, high = float(summary.low.min()), float(summary.high.max())
     if fields["likelihood"] == "bernoulli" and (low < 0 or high > 1):
-        raise ValueError(f"The likelihood bernoulli needs values in [0, 1], got {low:g} to {high:g}.")
+        raise ValueError(
+            f"The likelihood bernoulli needs values in [0, 1], got {low:g} to {high:g}. Scale them, or take the "
+            "likelihood normal."
+        )
     if fields["likelihood"] == "categorical" and (low < 0 or not summary.whole):
-        raise ValueError("The likelihood categorical needs categories 0, 1, 2 …, but the table holds other numbers.")
+        raise ValueError(
+            "The likelihood categorical needs categories 0, 1, 2 …, but the table holds other numbers. Number the "
+            "categories first."
+        )
     if fields["likelihood"] == "categorical":
         fields.setdefault("classes", max(2, int(high) + 1))
     fields.setdefault("log_input", counts)
@@ -241,8 +272,6 @@ def train(
         options = {"log": model_config.log_input, "library": model_config.library}
         seen, distances = with_landmarks(seen, candidates=_trained_on(table, config), **options)
     rows, held = seen.split(config.validation, config.seed)
-    if folder is not None:
-        folder.mkdir(parents=True, exist_ok=True)
     options = {"validation": held, "resume": resume, "progress": progress, "distances": distances}
     state: State = fit(vae, rows, config, folder, extra=_scaling(scaler), about=run.about, **options)
     run.history = state.history

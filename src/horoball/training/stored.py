@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
 
-__all__ = ["expect_whole", "load_weights", "stored_model"]
+__all__ = ["expect_whole", "load_weights", "stored_history", "stored_model"]
 
 M = TypeVar("M", bound=nn.Module)
 _PREFIX = "model."
+_LONGEST = 300  # characters of what was wrong, which may repeat what a file says
 
 
 @contextmanager
@@ -30,9 +31,12 @@ def expect_whole(path: Path, otherwise: str) -> Iterator[None]:
     try:
         yield
     except KeyError as error:
-        raise ValueError(f"{path} {otherwise}: it lacks {error}.") from None
-    except (AttributeError, TypeError, ValueError, OverflowError, RuntimeError) as error:
-        raise ValueError(f"{path} {otherwise}: {error}") from None
+        raise ValueError(f"{path} {otherwise}: it lacks {str(error)[:_LONGEST]}.") from None
+    except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
+        if type(error) is ValueError and str(path) in str(error):
+            raise  # which says more
+        first = next(iter(str(error).splitlines()), type(error).__name__)  # torch goes on for a line per weight
+        raise ValueError(f"{path} {otherwise}: {first[:_LONGEST]}") from None
 
 
 def stored_model(make: Callable[[], M], tensors: dict[str, Tensor]) -> M:
@@ -66,6 +70,19 @@ def stored_model(make: Callable[[], M], tensors: dict[str, Tensor]) -> M:
     model = make()
     model.load_state_dict(weights)
     return model
+
+
+def stored_history(header: dict[str, Any]) -> list[dict[str, float]]:
+    """The metrics of every epoch that a checkpoint holds, at its top or within the state of a run that goes on.
+
+    Example:
+        >>> stored_history({"state": {"history": [{"loss": 1.0}]}})
+        [{'loss': 1.0}]
+    """
+    history = header.get("history") or header.get("state", {}).get("history", [])
+    if not isinstance(history, list) or not all(isinstance(line, dict) for line in history):
+        raise ValueError("its history is no list of epochs.")
+    return history
 
 
 def load_weights(model: nn.Module, tensors: dict[str, Tensor]) -> None:

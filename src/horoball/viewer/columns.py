@@ -51,7 +51,9 @@ def make_columns(columns: Any, n: int) -> list[Column]:
     made = [make_column(str(name), columns[name]) for name in names]
     for column in made:
         if len(column.values) != n:
-            raise ValueError(f"Column {column.name[:40]!r} has {len(column.values)} values for {n} points.")
+            raise ValueError(
+                f"Column {column.name[:40]!r} has {len(column.values)} values for {n} points, expected one per point."
+            )
     if len({column.name for column in made}) < len(made):
         raise ValueError("Two columns have the same name. Rename one.")
     return made

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from horoball.manifolds import PoincareBall
 from horoball.projection import project
+from horoball.training.whole import whole_file
 from horoball.viewer.atlas import make_atlas
 from horoball.viewer.columns import make_columns
 from horoball.viewer.document import document
@@ -38,9 +39,9 @@ class View:
     def save(self, path: str | Path) -> Path:
         """Write the page to a file; returns its path."""
         path = Path(path)
-        part = path.with_name(path.name + ".part")  # a page that is open keeps its file until the new one is whole
-        part.write_text(self.html, encoding="utf-8", newline="\n")
-        return part.replace(path)
+        with whole_file(path) as part:  # a page that is open keeps its file until the new one is whole
+            part.write_text(self.html, encoding="utf-8", newline="\n")
+        return path
 
     def __repr__(self) -> str:
         return f"View({len(self.html):,} characters)"
