@@ -2,7 +2,10 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -252,3 +255,13 @@ def test_a_run_is_not_resumed_without_its_label(data: Path, fitted: Path, tmp_pa
 def test_only_parquet_is_written(data: Path, fitted: Path, tmp_path: Path) -> None:
     assert ".parquet" in refused("embed", fitted, data, "-o", tmp_path / "map.csv")
     assert ".parquet" in refused("sample", fitted, "-o", tmp_path / "map.csv")
+
+
+def test_a_rank_that_is_not_the_first_says_why_it_stops(data: Path, fitted: Path, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "horoball.cli", "embed", fitted, data, "-o", tmp_path / "places", "--id", "none"]
+    told = subprocess.run(
+        command, env=os.environ | {"RANK": "3", "WORLD_SIZE": "64"}, capture_output=True, text=True, check=False
+    )
+    assert told.returncode == 1
+    assert told.stderr.startswith("Error on rank 3: "), told.stderr
+    assert "has no column 'none'" in told.stderr

@@ -106,6 +106,52 @@ def test_the_tests_of_an_equation_exist(equation: Equation) -> None:
 
 
 # --------------------------------------------------------------------------------------------------------------------
+# Symbols
+# --------------------------------------------------------------------------------------------------------------------
+
+
+class Symbol(NamedTuple):
+    model: str  # dotted path of what the section's defaults are of
+    symbol: str
+    objects: list[str]
+    default: str
+
+
+def symbols() -> list[Symbol]:
+    """Rows of docs/symbols.md; a section says whose defaults it has."""
+    rows = []
+    page = (ROOT / "docs" / "symbols.md").read_text(encoding="utf-8")
+    for section in page.split("\n## ")[1:]:
+        model = re.search(r"A default is that of\s+\[`[\w.]+`\]\[([\w.]+)\]", section)
+        assert model, f"A section does not say whose defaults it has: {section.splitlines()[0]}"
+        for line in re.findall(r"^\| (?!symbol).+ \|$", section, re.MULTILINE):
+            cells = [cell.strip() for cell in line.strip("|").split("|")]
+            assert len(cells) == 4, f"Expected 4 cells: {line}"
+            rows.append(Symbol(model[1], cells[0], re.findall(r"\]\[([\w.]+)\]", cells[2]), cells[3]))
+    return rows
+
+
+@pytest.mark.parametrize("row", symbols(), ids=lambda row: f"{row.model.rpartition('.')[2]}-{row.symbol}")
+def test_a_symbol_is_in_the_code_with_its_default(row: Symbol) -> None:
+    for path in row.objects:
+        resolve(path)
+    if row.default:
+        name, value = row.default.strip("`").split("=")
+        assert inspect.signature(resolve(row.model)[0]).parameters[name].default == ast.literal_eval(value)
+
+
+def test_a_field_that_a_symbol_names_exists() -> None:
+    page = (ROOT / "docs" / "symbols.md").read_text(encoding="utf-8")
+    named = re.findall(r"\]\[([\w.]+)\]`\.(\w+)`", page) + [
+        (path, name) for name, path in re.findall(r"`(\w+)` of \[`\w+`\]\[([\w.]+)\]", page)
+    ]
+    assert named
+    for path, name in named:
+        source = inspect.getsource(resolve(path)[0])
+        assert re.search(rf"\b{name}\b", source), f"{path} has no {name}."
+
+
+# --------------------------------------------------------------------------------------------------------------------
 # Errata
 # --------------------------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,118 @@
+"""Has something become slower? `OMP_NUM_THREADS=1 python -m benchmarks.guard`.
+
+Times relative to the Euclidean twin's, each pair in turns on one thread, are compared with those below, which were
+measured in the same way. More than 15 % above fails. A busy moment is not a slower program, so what is above is
+measured again, and the lowest of some tries counts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import nn
+
+import horoball as hb
+from benchmarks.speed import Step, interleaved
+from benchmarks.table import markdown
+from horoball.models import VAE, ModelConfig
+from horoball.objectives import elbo
+
+WORSE, TRIES, TURNS = 1.15, 4, 15
+# Medians of ten runs with nothing beside. Lower one when it has become faster; raise one with a reason in the commit.
+REFERENCE = {
+    "training step, Riemannian / Euclidean, d = 2": 1.0,
+    "training step, Riemannian / Euclidean, d = 10": 1.0,
+    "training step, wrapped / Euclidean, d = 10": 1.0,
+    "Riemannian normal / Normal, 128 × 2": 1.0,
+    "wrapped normal / Normal, 128 × 2": 1.0,
+    "Gyroplane / Linear, 2 → 600, 3200 rows": 1.0,
+    "distances of all pairs / cdist, 500 × 2": 1.0,
+}
+
+
+def training_step(c: float, posterior: str, d: int) -> Step:
+    """A step on 128 images: bound, gradients, Adam."""
+    torch.manual_seed(0)
+    config = ModelConfig(features=784, d=d, c=c, posterior=posterior, likelihood="bernoulli", hidden=(600,))
+    model = VAE.from_config(config)
+    optimizer = torch.optim.Adam(model.parameters(), fused=True)
+    x = torch.rand(128, 784).round()
+
+    def step() -> None:
+        optimizer.zero_grad(set_to_none=True)
+        (-elbo(model, x).value.mean()).backward()
+        optimizer.step()
+
+    return step
+
+
+def sample(law: Callable[[torch.Tensor, torch.Tensor], torch.distributions.Distribution]) -> Step:
+    """A sample, its log density, and gradients."""
+    loc = torch.randn(128, 2, requires_grad=True)
+    scale = torch.rand(128, 1).add_(0.5).requires_grad_()
+
+    def step() -> None:
+        q = law(loc, scale)
+        z = q.rsample()
+        (q.log_prob(z).sum() + z.sum()).backward()
+
+    return step
+
+
+def layer(module: nn.Module) -> Step:
+    """3200 points through it, and gradients."""
+    z, grad = torch.randn(3200, 2, requires_grad=True), torch.randn(3200, 600)
+    return lambda: module(z).backward(grad)
+
+
+def pairs(cdist: Callable[[torch.Tensor, torch.Tensor], torch.Tensor]) -> Step:
+    """All distances between 500 points, and gradients."""
+    z = torch.randn(500, 2, requires_grad=True)
+    return lambda: cdist(z, z).sum().backward()
+
+
+def measured() -> dict[str, Callable[[], float]]:
+    """How each ratio is measured."""
+    ball = hb.PoincareBall(1.0)
+
+    def plain(loc: torch.Tensor, scale: torch.Tensor) -> torch.distributions.Distribution:
+        return torch.distributions.Independent(torch.distributions.Normal(loc, scale.expand_as(loc)), 1)
+
+    def step(posterior: str, d: int) -> float:
+        return interleaved(training_step(1.0, posterior, d), training_step(0.0, posterior, d), TURNS)
+
+    ours = [
+        lambda: step("riemannian", 2),
+        lambda: step("riemannian", 10),
+        lambda: step("wrapped", 10),
+        lambda: interleaved(sample(lambda m, s: hb.RiemannianNormal(m, s, ball)), sample(plain), TURNS),
+        lambda: interleaved(sample(lambda m, s: hb.WrappedNormal(m, s, ball)), sample(plain), TURNS),
+        lambda: interleaved(layer(hb.nn.Gyroplane(2, 600, ball)), layer(nn.Linear(2, 600)), TURNS),
+        lambda: interleaved(pairs(ball.cdist), pairs(torch.cdist), TURNS),
+    ]
+    return dict(zip(REFERENCE, ours, strict=True))
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print the table; 1 if something has become slower."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--report", action="store_true", help="measure once, and fail for nothing")
+    options = parser.parse_args(arguments)
+    torch.set_num_threads(1)
+    rows, slower = [], False
+    for name, measure in measured().items():
+        ratio, most = measure(), WORSE * REFERENCE[name]
+        for _ in range(0 if options.report else TRIES - 1):
+            if ratio > most:
+                ratio = min(ratio, measure())
+        slower |= ratio > most
+        rows.append([name, f"{ratio:.2f}", f"{REFERENCE[name]:.2f}", "slower" if ratio > most else ""])
+    print(markdown(["", "ratio", "reference", ""], rows))
+    return int(slower and not options.report)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
