@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from benchmarks import accuracy, stability
+from benchmarks import accuracy, guard, stability
 from benchmarks.table import Row, markdown, worst
 
 
@@ -37,3 +37,21 @@ def test_a_setting_that_raises_or_is_not_finite_is_counted(monkeypatch: pytest.M
 def test_tables_are_aligned() -> None:
     lines = markdown(["a", "b"], [["1", "222"]]).splitlines()
     assert lines == ["| a | b   |", "|---|-----|", "| 1 | 222 |"]
+
+
+@pytest.mark.parametrize(("time", "code"), [(1.0, 0), (1.1, 0), (1.2, 1)])
+def test_what_has_become_slower_fails(
+    time: float, code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    measured = {name: lambda ratio=ratio: time * ratio for name, ratio in guard.REFERENCE.items()}
+    assert set(guard.measured()) == set(measured)
+    monkeypatch.setattr(guard, "measured", lambda: measured)
+    assert guard.main([]) == code
+    assert ("slower" in capsys.readouterr().out) == bool(code)
+
+
+def test_a_busy_moment_is_not_a_slower_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    times = iter([9.0, 1.0])
+    monkeypatch.setattr(guard, "REFERENCE", {"x": 1.0})
+    monkeypatch.setattr(guard, "measured", lambda: {"x": lambda: next(times)})
+    assert guard.main([]) == 0
