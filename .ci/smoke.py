@@ -23,7 +23,10 @@ def rows() -> torch.Tensor:
 
 def core() -> None:
     for module in pkgutil.walk_packages(hb.__path__, "horoball."):
-        importlib.import_module(module.name)
+        try:
+            importlib.import_module(module.name)
+        except ImportError as error:
+            assert 'pip install "horoball[' in str(error), f"{module.name}: {error}"
     model = hb.PoincareVAE(max_epochs=2).fit(rows().numpy())
     z = model.transform(rows().numpy())
     assert z.shape == (80, 2)

@@ -20,6 +20,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
@@ -204,24 +205,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
     torch.set_num_threads(1)
     counts: dict[str, Counter[str]] = {}
     survivors = []
-    began = time.monotonic()
     scratch = Path(os.environ.get("TMPDIR", "/tmp")) / f"mutants-{os.getpid()}"  # noqa: S108
     sound([ROOT / "src/horoball/numerics.py", ROOT / "src/horoball/objectives.py", *files[3:4], *files[-1:]], scratch)
-    for number, mutant in enumerate(found, 1):
-        result = outcome(mutant, scratch)
-        name = str(mutant.path.relative_to(ROOT / "src/horoball"))
-        counts.setdefault(name, Counter())[result] += 1
-        if result == "survives":
-            survivors.append(f"{name}:{mutant.line}  {mutant.before}  →  {mutant.after}")
-        left = (time.monotonic() - began) / number * (len(found) - number) / 60
-        print(f"{number}/{len(found)} {result} {name}:{mutant.line}, {left:.0f} min left", file=sys.stderr, flush=True)
+    began = time.monotonic()
+    with suppress(KeyboardInterrupt):  # what was tried till then is a random sample, too
+        for number, mutant in enumerate(found, 1):
+            result = outcome(mutant, scratch)
+            name = str(mutant.path.relative_to(ROOT / "src/horoball"))
+            counts.setdefault(name, Counter())[result] += 1
+            if result == "survives":
+                survivors.append(f"{name}:{mutant.line}  {mutant.before}  →  {mutant.after}")
+            left = (time.monotonic() - began) / number * (len(found) - number) / 60
+            print(f"{number}/{len(found)} {result} {name}:{mutant.line}, {left:.0f} min left", file=sys.stderr)
     rows = [[name, *(str(count[kind]) for kind in ("killed", "hangs", "survives"))] for name, count in counts.items()]
     total = sum(counts.values(), Counter())
     rows.append(["all", *(str(total[kind]) for kind in ("killed", "hangs", "survives"))])
     print(markdown(["file", "killed", "hang", "survive"], rows))
     killed = total["killed"] + total["hangs"]
-    share = f"{100 * killed / len(found):.1f} %"
-    print(f"\n{killed} of {len(found)} killed, {share}; there are about {len(everywhere)} in all. Survivors:\n")
+    tried = sum(total.values())
+    print(
+        f"\n{killed} of {tried} killed, {100 * killed / max(1, tried):.1f} %; there are about {len(everywhere)} in all. Survivors:\n"
+    )
     print("\n".join(survivors))
     return 0
 
