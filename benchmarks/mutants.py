@@ -130,10 +130,11 @@ def mutant_at(place: Place) -> Mutant | None:
 
 
 def stages(path: Path) -> list[list[str]]:
-    """Groups of tests, each run if the one before noticed nothing: examples and nearest tests, then wider ones."""
+    """Groups of tests, each run if the one before noticed nothing: examples and nearest tests, wider ones, compiled."""
     folder = path.parent.name if path.parent.name in WIDER else ""
     nearest = f"tests/{folder}/test_{NEAREST.get(path.stem, path.stem)}.py".replace("//", "/")
-    return [[str(path.relative_to(ROOT)), nearest], list(WIDER[folder or path.name])]
+    eager, wider = ["-k", "not compile"], list(WIDER[folder or path.name])
+    return [[*eager, str(path.relative_to(ROOT)), nearest], [*eager, *wider], ["-k", "compile", *wider]]
 
 
 def sound(files: Sequence[Path], scratch: Path) -> None:
@@ -152,7 +153,7 @@ def outcome(mutant: Mutant, scratch: Path) -> str:
         ended = _wait(child)
         if ended is None:
             return "hangs"
-        if ended != 0:
+        if os.waitstatus_to_exitcode(ended) not in (0, 5):  # 5: there is no such test
             return "killed"
     return "survives"
 
@@ -167,9 +168,7 @@ def _in_child(mutant: Mutant, tests: list[str], scratch: Path) -> None:
         os.dup2(null, stream)
     sys.dont_write_bytecode = True
     sys.meta_path.insert(0, Faulty(mutant))
-    # Compiled code is held against eager code, which a fault is in as well.
-    chosen = ["-k", "not compile", *tests]
-    os._exit(int(pytest.main(["-x", "-q", "-p", "no:cacheprovider", f"--basetemp={scratch}", *chosen])))
+    os._exit(int(pytest.main(["-x", "-q", "-p", "no:cacheprovider", f"--basetemp={scratch}", *tests])))
 
 
 def _wait(child: int) -> int | None:
@@ -223,9 +222,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(markdown(["file", "killed", "hang", "survive"], rows))
     killed = total["killed"] + total["hangs"]
     tried = sum(total.values())
-    print(
-        f"\n{killed} of {tried} killed, {100 * killed / max(1, tried):.1f} %; there are about {len(everywhere)} in all. Survivors:\n"
-    )
+    share = f"{100 * killed / max(1, tried):.1f} %"
+    print(f"\n{killed} of {tried} killed, {share}; there are about {len(everywhere)} in all. Survivors:\n")
     print("\n".join(survivors))
     return 0
 
