@@ -42,12 +42,12 @@ def core() -> None:
 def cells() -> None:
     cells = hb.cells.simulate(depth=2, cells=100, genes=20)
     hb.cells.fit(cells, max_epochs=1)
-    assert cells.obsm["X_horoball"].shape == (100, 2)
+    assert cells.obsm["X_poincare"].shape == (100, 2)
 
 
 def graph() -> None:
-    edges = hb.data.Graph.from_edges([(i, (i - 1) // 2) for i in range(1, 31)])
-    hb.PoincareGraphVAE(encoder="gcn", max_epochs=2).fit(edges)
+    edges = torch.tensor([(i, (i - 1) // 2) for i in range(1, 31)])
+    assert hb.PoincareGraphVAE(encoder="gcn", max_epochs=2).fit_transform(edges).shape == (31, 2)
 
 
 def onnx() -> None:
@@ -62,7 +62,7 @@ def plot() -> None:
     import matplotlib
 
     matplotlib.use("Agg")
-    hb.plotting.plot_disc(0.1 * rows()[:, :2].tanh())
+    hb.plotting.points(0.5 * rows()[:, :2].tanh().numpy())
 
 
 def search() -> None:
