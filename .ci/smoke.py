@@ -59,9 +59,6 @@ def onnx() -> None:
 
 
 def plot() -> None:
-    import matplotlib
-
-    matplotlib.use("Agg")
     hb.plotting.points(0.5 * rows()[:, :2].tanh().numpy())
 
 
