@@ -178,29 +178,28 @@ def _exact(law: Law, place: Place, epsilon: Tensor) -> tuple[Tensor, Tensor]:
     d = int(law.n) + 1
     guess = lookup(d, place, epsilon.clamp(-EPSILON_MAX, EPSILON_MAX)).t
     log_lower, log_upper = torch.special.log_ndtr(epsilon), torch.special.log_ndtr(-epsilon)
-    if not torch.compiler.is_compiling() and bool((epsilon.abs() > EPSILON_MAX).any()):
-        guess = _beyond_table(law, guess, epsilon, log_lower, log_upper)
+    if not torch.compiler.is_compiling() and bool((epsilon < -EPSILON_MAX).any()):
+        guess = _below_table(law, guess, epsilon, log_lower)
     return radius_law.polish(law, guess, log_lower, log_upper)
 
 
-def _beyond_table(law: Law, edge: Tensor, epsilon: Tensor, log_lower: Tensor, log_upper: Tensor) -> Tensor:
-    """Quantiles that no generator reaches but a caller of icdf may, by bisection from the table's edge outwards.
+def _below_table(law: Law, edge: Tensor, epsilon: Tensor, log_lower: Tensor) -> Tensor:
+    """Quantiles that no generator reaches but a caller of icdf may, by bisection from the table's edge down to 0.
 
-    The law is more concave than the normal's, so |∂t/∂ε| ≤ 1; and F(t) ≤ t^d sinhc(√λt)^n exp(−J)/d. Both bound t.
+    The law is more concave than the normal's, so |∂t/∂ε| ≤ 1; and F(t) ≤ t^d sinhc(√λt)^n exp(−J)/d. Both bound t. Above,
+    the table ends past the last number below 1.
     """
     d = law.n + 1
-    beyond = (epsilon.abs() - EPSILON_MAX).clamp_min(0.0)
+    below = (-epsilon - EPSILON_MAX).clamp_min(0.0)
     power = (log_lower + math.log(d) + law.J - law.n * log_sinhc(law.lam * edge * edge)) / d
-    low = torch.where(epsilon < 0, torch.maximum(torch.exp(power), edge - beyond).minimum(edge), edge).log()
-    high = torch.where(epsilon < 0, edge, edge + beyond).log()
+    low, high = torch.maximum(torch.exp(power), edge - below).minimum(edge).log(), edge.log()
     for _ in range(48):
         middle = (low + high) / 2
         t = middle.exp()
-        at = radius_law.tail(law, t)
-        log_part = torch.log(at.rho.abs()) + radius_law.log_density(law, t)
-        short = torch.where(at.left, log_part < log_lower, log_part > log_upper)
+        log_part = torch.log(radius_law.tail(law, t).rho.abs()) + radius_law.log_density(law, t)
+        short = log_part < log_lower
         low, high = torch.where(short, middle, low), torch.where(short, high, middle)
-    return torch.where(beyond > 0, ((low + high) / 2).exp(), edge)
+    return torch.where(below > 0, ((low + high) / 2).exp(), edge)
 
 
 def _chunked(work: Any, epsilon: Tensor, *fields: Tensor) -> tuple[Tensor, Tensor]:

@@ -15,6 +15,7 @@ from horoball.hierarchy.twins import Twin
 from horoball.manifolds import PoincareBall
 from horoball.palette import colour_of
 from horoball.projection import project
+from horoball.training.whole import whole_file
 
 __all__ = ["report_page", "write_report"]
 
@@ -50,8 +51,10 @@ def write_report(report: Report, path: Path) -> Path:
         'report.json'
     """
     numbers = path.with_suffix(".json")
-    path.write_text(report_page(report), encoding="utf-8")
-    numbers.write_text(json.dumps(_finite(report.as_dict()), indent=1, ensure_ascii=False), encoding="utf-8")
+    figures = json.dumps(_finite(report.as_dict()), indent=1, ensure_ascii=False)
+    for name, text in ((path, report_page(report)), (numbers, figures)):
+        with whole_file(name) as part:
+            part.write_text(text, encoding="utf-8")
     return numbers
 
 
