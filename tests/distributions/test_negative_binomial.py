@@ -125,3 +125,17 @@ def test_what_is_no_count_and_a_wrong_number_of_dispersions_are_refused() -> Non
             law.log_prob(torch.tensor(wrong))
     with pytest.raises(ValueError, match=r"a dispersion for each of the 2 features, got shape \(3,\)"):
         NegativeBinomial(torch.zeros(2), torch.zeros(3))
+
+
+def test_gradients_do_not_depend_on_how_observations_are_laid_out() -> None:
+    log_mean, x = torch.randn(4, 2, 3, 5, dtype=torch.float64), torch.randint(0, 3, (2, 3, 5)).double()
+    weight = torch.rand(4, 2, 3, dtype=torch.float64)
+    found = []
+    for flat in (False, True):
+        leaves = [log_mean.clone().requires_grad_(), torch.zeros(5, dtype=torch.float64, requires_grad=True)]
+        shape = (4, 6) if flat else (4, 2, 3)
+        law = NegativeBinomial(leaves[0].reshape(*shape, 5), leaves[1])
+        log_prob = law.log_prob(x.reshape(*shape[1:], 5))
+        found.append(torch.autograd.grad((log_prob * weight.reshape(shape)).sum(), leaves))
+    for apart, together in zip(*found, strict=True):
+        torch.testing.assert_close(apart, together, rtol=1e-12, atol=1e-12)

@@ -186,8 +186,8 @@ def _exact(law: Law, place: Place, epsilon: Tensor) -> tuple[Tensor, Tensor]:
 def _below_table(law: Law, edge: Tensor, epsilon: Tensor, log_lower: Tensor) -> Tensor:
     """Quantiles that no generator reaches but a caller of icdf may, by bisection from the table's edge down to 0.
 
-    The law is more concave than the normal's, so |∂t/∂ε| ≤ 1; and F(t) ≤ t^d sinhc(√λt)^n exp(−J)/d. Both bound t. Above,
-    the table ends past the last number below 1.
+    The law is more concave than the normal's, so |∂t/∂ε| ≤ 1; and F(t) ≤ t^d sinhc(√λt)^n exp(−J)/d. Both bound t.
+    Above, the table ends past the last number below 1.
     """
     d = law.n + 1
     below = (-epsilon - EPSILON_MAX).clamp_min(0.0)
