@@ -31,7 +31,7 @@ REFERENCE = {
     "training step, wrapped / Euclidean, d = 10": 1.29,
     "Riemannian normal / Normal, 128 × 2": 5.15,
     "wrapped normal / Normal, 128 × 2": 3.04,
-    "Gyroplane / Linear, 2 → 600, 3200 rows": 2.94,
+    "Gyroplane / Linear and logarithms, 2 → 600, 3200 rows": 1.40,
 }
 
 
@@ -74,6 +74,26 @@ def layer(module: nn.Module) -> Step:
     return lambda: module(z).backward(grad)
 
 
+def linear_and_logarithms() -> Step:
+    """`layer` of a Linear, and the passes that an asinh and its slope take, in pieces that stay in the cache.
+
+    Against a Linear alone the ratio would say how fast a machine's memory is beside its arithmetic: 2.8 to 3.5.
+    """
+    linear = nn.Linear(2, 600)
+    z, grad = torch.randn(3200, 2, requires_grad=True), torch.randn(3200, 600)
+
+    def step() -> None:
+        y = linear(z)
+        pieces = y.detach().split(80)
+        for piece in pieces:
+            piece.square().add_(1).sqrt_().log_()
+        y.backward(grad)
+        for piece in pieces:
+            piece.square().add_(1).sqrt_().reciprocal_()
+
+    return step
+
+
 def measured() -> dict[str, Callable[[], float]]:
     """How each ratio is measured."""
     ball = hb.PoincareBall(1.0)
@@ -90,7 +110,7 @@ def measured() -> dict[str, Callable[[], float]]:
         lambda: step("wrapped", 10),
         lambda: interleaved(sample(lambda m, s: hb.RiemannianNormal(m, s, ball)), sample(plain), TURNS),
         lambda: interleaved(sample(lambda m, s: hb.WrappedNormal(m, s, ball)), sample(plain), TURNS),
-        lambda: interleaved(layer(hb.nn.Gyroplane(2, 600, ball)), layer(nn.Linear(2, 600)), TURNS),
+        lambda: interleaved(layer(hb.nn.Gyroplane(2, 600, ball)), linear_and_logarithms(), TURNS),
     ]
     return dict(zip(REFERENCE, ours, strict=True))
 
