@@ -9,8 +9,9 @@ import pytest
 
 from horoball.training.about import expect_graph, expect_same, expect_table
 
-TABLE = {"model": {"d": 2, "c": 1.0}, "columns": ["a", "b"], "label": None}
-GRAPH = {"model": {"d": 2, "c": 1.0}, "graph": {"nodes": 4, "digest": "0f"}}
+TRAINING = {"seed": 0, "batch_size": 128, "validation": 0.1, "max_epochs": 5}
+TABLE = {"model": {"d": 2, "c": 1.0}, "training": TRAINING, "columns": ["a", "b"], "label": None}
+GRAPH = {"model": {"d": 2, "c": 1.0}, "training": TRAINING, "graph": {"nodes": 4, "digest": "0f"}}
 
 
 @pytest.mark.parametrize(
@@ -22,6 +23,9 @@ GRAPH = {"model": {"d": 2, "c": 1.0}, "graph": {"nodes": 4, "digest": "0f"}}
         (GRAPH, GRAPH | {"graph": {"nodes": 4, "digest": "1f"}}, "is of another graph. Resume with the file"),
         (TABLE, TABLE | {"model": {"d": 2, "c": 0.0}}, r"has c = 1\.0, not 0\.0. Resume with the options"),
         (TABLE, TABLE | {"model": {"d": 2, "library": True}}, "has library = False, not True"),
+        (TABLE, TABLE | {"training": {"seed": 1, "max_epochs": 9}}, "has seed = 0, not 1. Resume with the options"),
+        (TABLE, TABLE | {"training": {"validation": 0.2}}, r"has validation = 0\.1, not 0\.2. Resume with the options"),
+        (GRAPH, GRAPH | {"training": {"batch_size": 64}}, "has batch_size = 128, not 64. Resume with the options"),
         (TABLE, TABLE | {"covariates": {"batch": ["a"]}}, "has other batches. Resume with the options"),
         (TABLE, TABLE | {"label": "kind"}, "has the label None, not 'kind'"),
     ],
@@ -37,6 +41,8 @@ def test_the_same_run_is_taken_and_so_is_one_that_says_nothing() -> None:
         expect_same(Path("run"), about, {})  # as `fit` and `fit_graph` have it unless told
     expect_same(Path("run"), {}, GRAPH)
     expect_same(Path("run"), TABLE, TABLE | {"model": {"d": 2, "c": 1.0, "covariates": [], "library": False}})  # newer
+    expect_same(Path("run"), TABLE, TABLE | {"training": TRAINING | {"max_epochs": 9}})  # it may be longer
+    expect_same(Path("run"), {"model": TABLE["model"]}, TABLE)
     expect_table(Path("run"), TABLE)
     expect_graph(Path("run"), GRAPH)
 

@@ -164,6 +164,7 @@ def test_a_graph_estimator_without_its_settings_is_refused_by_its_folder(graph_f
     [
         ({"about": 3}, "does not say what its run is of"),
         ({"about": {"model": []}}, "does not say what its run is of"),
+        ({"about": {"model": {}, "training": 3}}, "does not say what its run is of"),
         ({"state": {"speed": 3}}, "is not a checkpoint to go on from"),
         ({"state": None}, "is not a checkpoint to go on from"),
         ({"tensors": {"optimizer.x.step": torch.ones(1)}}, "is not a checkpoint to go on from"),

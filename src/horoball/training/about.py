@@ -9,6 +9,8 @@ from horoball.models.vae import ModelConfig
 
 __all__ = ["expect_columns", "expect_described", "expect_graph", "expect_same", "expect_table"]
 
+_DEALING = ("seed", "batch_size", "validation")
+
 
 def expect_described(path: Path, header: dict[str, Any]) -> dict[str, Any]:
     """What a checkpoint says of its run; refuses one that does not describe its model.
@@ -72,7 +74,7 @@ def expect_graph(folder: Path, about: dict[str, Any]) -> None:
 
 
 def expect_same(folder: Path, old: dict[str, Any], new: dict[str, Any]) -> None:
-    """Refuse to go on with a run of other data or of another model.
+    """Refuse to go on with a run of other data, of another model, or with rows dealt out otherwise.
 
     Example:
         >>> expect_same(Path("run"), {"model": {"d": 2}}, {"model": {"d": 5}})
@@ -95,11 +97,14 @@ def expect_same(folder: Path, old: dict[str, Any], new: dict[str, Any]) -> None:
     if before and "graph" not in old:
         # A run of an older version lacks the fields that came later: they had their defaults.
         before = ModelConfig(features=1).as_dict() | before
-    for name in now:
-        if before and before.get(name) != now[name]:
+    pairs = [(name, before.get(name), now[name]) for name in now if before]
+    # Which rows are held out, and which a step has, follows from these: with others, rows trained on would be watched.
+    before, now = old.get("training", {}), new.get("training", {})
+    pairs += [(name, before[name], now[name]) for name in _DEALING if name in before and name in now]
+    for name, was, given in pairs:
+        if was != given:
             raise ValueError(
-                f"The run in {folder} has {name} = {before.get(name)}, not {now[name]}. Resume with the options of the "
-                "first fit."
+                f"The run in {folder} has {name} = {was}, not {given}. Resume with the options of the first fit."
             )
     if "columns" in new and old.get("covariates", {}) != new.get("covariates", {}):
         raise ValueError(f"The run in {folder} has other batches. Resume with the options of the first fit.")

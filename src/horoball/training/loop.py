@@ -248,9 +248,10 @@ def _plain(state: State) -> dict[str, Any]:
 
 def _restore(folder: Path, objective: Any, optimizer: torch.optim.Optimizer, about: dict[str, Any]) -> State:
     tensors, header = load_checkpoint(folder / LAST)
-    if not isinstance(header.get("about"), dict) or not isinstance(header["about"].get("model", {}), dict):
+    said = header.get("about")
+    if not isinstance(said, dict) or not all(isinstance(said.get(part, {}), dict) for part in ("model", "training")):
         raise ValueError(f"{folder / LAST} does not say what its run is of. Start anew, or use another copy.")
-    expect_same(folder, header["about"], about)
+    expect_same(folder, said, about)
     names = objective.state_dict().keys()
     if ("distances.log_scale" in tensors) != ("distances.log_scale" in names):
         has = "a" if "distances.log_scale" in tensors else "no"
