@@ -11,7 +11,9 @@ import pytest
 import torch
 
 from horoball.data import Graph, preferential_attachment, read_graph
+from horoball.training.checkpoint import load_checkpoint, save_checkpoint
 from horoball.training.fit_graph import FREE_TRAINING
+from horoball.training.graph_run import GRAPH as GRAPH_FILE
 from horoball.training.graph_run import GraphRun, non_edges_for, train_graph
 from horoball.training.progress import Silent
 
@@ -137,3 +139,22 @@ def test_names_that_were_read_reach_the_run(tmp_path: Path) -> None:
     graph = read_graph([("lion", "cat"), ("cat", "mammal"), ("dog", "mammal")])
     train_graph(graph, {}, FAST, tmp_path)
     assert GraphRun.load(tmp_path).graph.names.tolist() == ["cat", "dog", "lion", "mammal"]  # type: ignore[union-attr]
+
+
+def test_names_that_are_numbers_come_back_as_text(tmp_path: Path) -> None:
+    graph = Graph.of(np.array([[0, 1], [1, 2]]), names=np.array([30, 10, 20], np.int32))
+    train_graph(graph, {"d": 2}, FAST, tmp_path)
+    names = GraphRun.load(tmp_path).graph.names
+    assert names is not None
+    assert names.tolist() == ["30", "10", "20"]
+
+
+def test_names_are_read_as_the_first_version_wrote_them(tmp_path: Path) -> None:
+    train_graph(Graph.of(np.array([[0, 1], [1, 2]]), names=NAMES[1:4]), {"d": 2}, FAST, tmp_path)
+    tensors, header = load_checkpoint(tmp_path / GRAPH_FILE)
+    ends = tensors.pop("names.ends")
+    old = {"names": tensors.pop("names.text"), "name_lengths": torch.diff(ends, prepend=torch.zeros_like(ends[:1]))}
+    save_checkpoint(tmp_path / GRAPH_FILE, tensors | old, {"nodes": header["nodes"]})
+    names = GraphRun.load(tmp_path).graph.names
+    assert names is not None
+    assert names.tolist() == NAMES[1:4].tolist()

@@ -276,5 +276,5 @@ def test_names_that_do_not_fill_their_bytes_are_refused(tmp_path: Path) -> None:
     del state["format"]
     for ends in ([3, 2], [2, 4], [2]):
         save_checkpoint(tmp_path / "index.safetensors", tensors | {"names.ends": torch.tensor(ends)}, state)
-        with pytest.raises(ValueError, match="is not a whole index of points: names"):
+        with pytest.raises(ValueError, match=r"is not a whole index of points: it.* name"):
             Index.load(tmp_path)

@@ -44,7 +44,7 @@ class Graph:
         Args:
             edges: Pairs of numbers from 0 to nodes − 1, shape (m, 2).
             nodes: Number of nodes; one more than the largest number if it is not given.
-            names: One name a node.
+            names: One name a node; numbers become text.
             features: Numbers that are known of the nodes, shape (nodes, k).
 
         Example:
@@ -72,7 +72,8 @@ class Graph:
             raise ValueError(
                 f"Expected one row of features for each of {n} nodes, got features of shape {tuple(features.shape)}."
             )
-        return cls(_cleaned(pairs, n), n, names, None if features is None else features.to(torch.float32))
+        words = None if names is None else np.asarray(names).astype(str, copy=False)
+        return cls(_cleaned(pairs, n), n, words, None if features is None else features.to(torch.float32))
 
     def __repr__(self) -> str:
         named = "" if self.names is None else ", named"

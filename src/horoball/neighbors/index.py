@@ -16,7 +16,7 @@ from horoball.neighbors.calibration import Probes, calibrate
 from horoball.neighbors.engine import Engine
 from horoball.neighbors.lift import Lift
 from horoball.neighbors.lineage import above, below
-from horoball.neighbors.names import as_names, names_from_tensors, names_to_tensors
+from horoball.neighbors.names import as_names
 from horoball.neighbors.points import expect_coordinates, in_chart
 from horoball.neighbors.search import Search
 from horoball.neighbors.stored import engine_from_tensors, engine_to_tensors, points_from_tensors
@@ -158,6 +158,7 @@ class Index:
     def save(self, folder: str | Path) -> None:
         """Write points, names and cells to a folder, as safetensors and JSON. Makes the index if no search has."""
         from horoball.training.checkpoint import save_checkpoint
+        from horoball.training.names import names_to_tensors
 
         Path(folder).mkdir(parents=True, exist_ok=True)
         if len(self) > FLAT and self.recall < 1:
@@ -171,6 +172,7 @@ class Index:
     def load(cls, folder: str | Path) -> Self:
         """Read an index back from a folder that `save` wrote. Nothing in it is run, and all of it is checked."""
         from horoball.training.checkpoint import load_checkpoint
+        from horoball.training.names import names_from_tensors
         from horoball.training.stored import expect_whole
 
         path = Path(folder) / FILE

@@ -10,7 +10,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Self
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -25,6 +24,7 @@ from horoball.training.config import TrainConfig
 from horoball.training.fit_graph import FREE_TRAINING, fit_graph
 from horoball.training.lock import only_run
 from horoball.training.loop import LAST
+from horoball.training.names import names_from_tensors, names_to_tensors
 from horoball.training.progress import Progress
 from horoball.training.run import FINAL
 from horoball.training.stored import expect_whole, stored_history, stored_model
@@ -197,10 +197,7 @@ def _save_graph(folder: Path, graph: Graph, held_out: Pairs | None) -> None:
     tensors = {"edges": graph.edges}
     if graph.features is not None:
         tensors["features"] = graph.features
-    if graph.names is not None:
-        words = [str(name).encode() for name in graph.names]
-        tensors["names"] = torch.from_numpy(np.frombuffer(b"".join(words), np.uint8).copy())
-        tensors["name_lengths"] = torch.tensor([len(word) for word in words])
+    tensors |= names_to_tensors(graph.names)
     if held_out is not None:
         tensors |= {"held_out": held_out.pairs, "held_out_is_edge": held_out.is_edge}
     save_checkpoint(folder / GRAPH, tensors, {"nodes": graph.nodes})
@@ -210,7 +207,10 @@ def _load_graph(folder: Path, model: dict[str, Any]) -> tuple[Graph, Pairs | Non
     """The graph that a model belongs to; `Graph.of` looks at edges, names and features, which may be anybody's."""
     tensors, header = load_checkpoint(folder / GRAPH)
     with expect_whole(folder / GRAPH, "does not hold the graph of its model"):
-        graph = Graph.of(tensors["edges"], header["nodes"], _load_names(tensors), tensors.get("features"))
+        if "name_lengths" in tensors:  # as version 0.1.0 has it
+            tensors |= {"names.text": tensors["names"], "names.ends": tensors["name_lengths"].cumsum(0)}
+        names = names_from_tensors(tensors, header["nodes"])
+        graph = Graph.of(tensors["edges"], header["nodes"], names, tensors.get("features"))
         features = 0 if graph.features is None else graph.features.shape[1]
         if (graph.nodes, features) != (model["nodes"], model.get("features", 0)):
             raise ValueError(f"it has {graph.nodes} nodes of {features} features, the model was fitted to others.")
@@ -223,16 +223,3 @@ def _load_graph(folder: Path, model: dict[str, Any]) -> tuple[Graph, Pairs | Non
         if pairs.numel() and not 0 <= int(pairs.min()) <= int(pairs.max()) < graph.nodes:
             raise ValueError(f"its pairs that were held out are not of {graph.nodes} nodes.")
         return graph, Pairs(pairs, is_edge)
-
-
-def _load_names(tensors: dict[str, Tensor]) -> np.ndarray | None:
-    if "names" not in tensors:
-        return None
-    data, lengths = tensors["names"], tensors["name_lengths"]
-    if data.dtype != torch.uint8 or lengths.dtype != torch.int64 or lengths.dim() != 1:
-        raise ValueError("its names are not bytes and their lengths.")
-    ends = lengths.cumsum(0).tolist()
-    if int(lengths.min() if len(lengths) else 0) < 0 or (ends or [0])[-1] != data.numel():
-        raise ValueError("its names do not follow each other.")
-    text = data.numpy().tobytes()
-    return np.array([text[start:end].decode() for start, end in zip([0, *ends], ends, strict=False)])
