@@ -28,7 +28,7 @@ class TrainConfig:
     seed: int = 0
     validation: float = 0.1  # part of the rows held out; 0 for none
     patience: int = 20  # epochs without a better validation loss before stopping; 0 for never
-    checkpoint_seconds: float = 60.0  # beside one at the end of every epoch
+    checkpoint_seconds: float = 60.0  # beside those at the ends of epochs
     compile: bool = False
 
     def __post_init__(self) -> None:

@@ -38,6 +38,7 @@ from horoball.training.whole import whole_file
 __all__ = ["BEST", "LAST", "METRICS", "Interrupted", "Objective", "Source", "State", "run_loop"]
 
 LAST, BEST, METRICS = "last.safetensors", "best.safetensors", "metrics.jsonl"
+_APART = 1.0  # seconds between checkpoints at the ends of epochs: shorter ones are sooner done again than written
 
 
 class Source(Protocol):
@@ -144,6 +145,10 @@ def run_loop(
 
         def save() -> None:
             if folder is not None and rank == 0:
+                if state.history:
+                    # Written whole, so that a resumed run leaves no line twice; which writes it anew: no need to flush.
+                    with whole_file(folder / METRICS, flush=False) as part:
+                        part.write_text("".join(json.dumps(entry) + "\n" for entry in state.history))
                 kept = objective.state_dict() | (extra or {}) | optimizer_tensors(optimizer)
                 save_checkpoint(folder / LAST, kept, {"state": _plain(state), "about": about or {}})
 
@@ -180,8 +185,10 @@ def run_loop(
                     raise Interrupted(f"Stopped in epoch {state.epoch + 1} at step {state.step} of {steps}.")
             _end_epoch(fabric, objective, wrapped, state, config, folder, validation)
             progress.epoch(state.history[-1])
-            save()
-            saved = time.monotonic()
+            ends = state.done or state.epoch in (1, config.max_epochs)
+            if ends or time.monotonic() - saved > _APART:
+                save()
+                saved = time.monotonic()
     if folder is not None and validation is not None and (folder / BEST).exists():
         load_weights(objective.model, load_checkpoint(folder / BEST)[0])
     elif state.kept is not None:
@@ -210,7 +217,7 @@ def _end_epoch(
     folder: Path | None,
     held: Source | None,
 ) -> None:
-    """Validate, keep the best weights, write metrics, decide whether to stop."""
+    """Validate, keep the best weights, decide whether to stop."""
     line = {"epoch": float(state.epoch + 1)}
     line |= dict(zip(objective.terms, (total / state.rows for total in state.sums), strict=True))
     line["c"] = objective.model.ball.c_value
@@ -225,10 +232,6 @@ def _end_epoch(
         state.done = config.patience > 0 and state.epoch - state.best_epoch >= config.patience
     state.history.append(line)
     state.epoch, state.step, state.sums, state.rows = state.epoch + 1, 0, [0.0] * len(objective.terms), 0
-    if folder is not None and fabric.global_rank == 0:
-        # Written whole, so that a resumed run leaves no line twice. A resumed run writes it anew: no need to flush it.
-        with whole_file(folder / METRICS, flush=False) as part:
-            part.write_text("".join(json.dumps(entry) + "\n" for entry in state.history))
 
 
 @torch.no_grad()
