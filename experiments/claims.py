@@ -15,6 +15,7 @@ from experiments.runs import figure, interval, paired
 
 __all__ = ["Claim", "Part", "claims", "table"]
 
+_RUNS = 3  # of two, the interval is 13 standard errors to each side, and tells nothing
 _TOLERANCE = 0.2  # nats: the half width of the paper's own intervals in Table 1
 
 
@@ -29,7 +30,7 @@ class Part:
     @property
     def holds(self) -> bool | None:
         """Whether the interval lies where the claim says; None with too few runs to tell."""
-        if len(self.differences) < 2:
+        if len(self.differences) < _RUNS:
             return None
         mean, half = interval(self.differences.values())
         if self.side == "about":
@@ -51,8 +52,8 @@ class Claim:
         """In a word."""
         told = [part.holds for part in self.parts if part.holds is not None]
         if not told:
-            return "not run" if not any(part.differences for part in self.parts) else "one run, no interval"
-        open_ = "" if len(told) == len(self.parts) else f" ({len(told)} of {len(self.parts)} parts run)"
+            return "not run" if not any(part.differences for part in self.parts) else "too few runs to tell"
+        open_ = "" if len(told) == len(self.parts) else f" ({len(told)} of {len(self.parts)} parts have the runs to tell)"
         return ("reproduced" if all(told) else "partly" if any(told) else "not reproduced") + open_
 
 

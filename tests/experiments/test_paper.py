@@ -88,22 +88,22 @@ def _thirty(d: int, c: float, seed: int) -> dict[str, float]:
 
 
 def test_a_claim_holds_if_its_interval_lies_on_the_claimed_side() -> None:
-    below, across, single = ({0: -1.0, 1: -1.1, 2: -0.9}, {0: -1.0, 1: 1.0}, {0: -1.0})
+    below, across, few = ({0: -1.0, 1: -1.1, 2: -0.9}, {0: -1.0, 1: 1.0, 2: 0.1}, {0: -1.0, 1: -1.0})
     assert Part("", below).holds is True
     assert Part("", below, "above").holds is False
     assert Part("", across).holds is False
-    assert Part("", single).holds is None
-    assert Part("", {0: 0.01, 1: -0.01}, "about").holds is True
+    assert Part("", few).holds is None
+    assert Part("", {0: 0.01, 1: -0.01, 2: 0.0}, "about").holds is True
     assert Part("", below, "about").holds is False
     verdicts = [
         Claim("", "", [Part("", differences) for differences in parts]).verdict
-        for parts in ([below, below], [below, across], [across, across], [below, {}], [single], [{}])
+        for parts in ([below, below], [below, across], [across, across], [below, {}], [few], [{}])
     ]
     assert verdicts == [
         "reproduced",
         "partly",
         "not reproduced",
-        "reproduced (1 of 2 parts run)",
-        "one run, no interval",
+        "reproduced (1 of 2 parts have the runs to tell)",
+        "too few runs to tell",
         "not run",
     ]
