@@ -53,7 +53,7 @@ class Claim:
         told = [part.holds for part in self.parts if part.holds is not None]
         if not told:
             return "not run" if not any(part.differences for part in self.parts) else "too few runs to tell"
-        open_ = "" if len(told) == len(self.parts) else f" ({len(told)} of {len(self.parts)} parts have the runs to tell)"
+        open_ = "" if len(told) == len(self.parts) else f" ({len(told)} of {len(self.parts)} parts have enough runs)"
         return ("reproduced" if all(told) else "partly" if any(told) else "not reproduced") + open_
 
 

@@ -103,7 +103,7 @@ def test_a_claim_holds_if_its_interval_lies_on_the_claimed_side() -> None:
         "reproduced",
         "partly",
         "not reproduced",
-        "reproduced (1 of 2 parts have the runs to tell)",
+        "reproduced (1 of 2 parts have enough runs)",
         "too few runs to tell",
         "not run",
     ]
