@@ -77,7 +77,7 @@ def layer(module: nn.Module) -> Step:
 def linear_and_logarithms() -> Step:
     """`layer` of a Linear, and the passes that an asinh and its slope take, in pieces that stay in the cache.
 
-    Against a Linear alone the ratio would say how fast a machine's memory is beside its arithmetic: 2.8 to 3.5.
+    Against a Linear alone the ratio would say how fast a machine's memory is beside its arithmetic.
     """
     linear = nn.Linear(2, 600)
     z, grad = torch.randn(3200, 2, requires_grad=True), torch.randn(3200, 600)

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +20,7 @@ from torch import Tensor
 
 from horoball.data import ArrayTable
 from horoball.models import VAE, ModelConfig
-from horoball.training import TrainConfig, fit
+from horoball.training import TrainConfig, fit, loop
 from horoball.training.checkpoint import load_checkpoint
 from horoball.training.progress import Silent
 
@@ -134,6 +135,24 @@ def test_a_run_that_was_killed_ends_like_one_that_was_not(tmp_path: Path, stream
             process.kill()
     run(tmp_path / "parts", *source)
     assert_same(weights(tmp_path / "whole"), weights(tmp_path / "parts"))
+
+
+@pytest.mark.parametrize(("apart", "written"), [(math.inf, [1, 4]), (-1.0, [1, 2, 3, 4])])
+def test_short_epochs_share_a_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, apart: float, written: list[int]
+) -> None:
+    epochs, save = [], loop.save_checkpoint
+
+    def counted(path: Path, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
+        epochs.append(state["state"]["epoch"])
+        lines = (tmp_path / "metrics.jsonl").read_text().splitlines()
+        assert len(lines) == epochs[-1]
+        save(path, tensors, state)
+
+    monkeypatch.setattr(loop, "save_checkpoint", counted)
+    monkeypatch.setattr(loop, "_APART", apart)
+    fit(small_model(), rows(), TrainConfig(max_epochs=4), tmp_path)
+    assert epochs == written
 
 
 def test_what_a_killed_writer_left_is_removed_on_resuming(tmp_path: Path) -> None:
