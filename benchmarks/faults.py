@@ -31,8 +31,8 @@ from horoball.models import VAE, ModelConfig
 from horoball.training import TrainConfig, fit
 from horoball.training.checkpoint import load_checkpoint
 from horoball.training.engine import engine
-from horoball.training.loop import LAST
 from horoball.training.progress import Progress, Silent
+from horoball.training.state import LAST
 
 KILLS, TRIALS, TURNS = 20, 5, 5
 FEATURES, ROWS, BATCH, EPOCHS = 20, 5000, 20, 2

@@ -16,8 +16,8 @@ from horoball.data import read
 from horoball.models import VAE, ModelConfig
 from horoball.training import TrainConfig, fit
 from horoball.training.checkpoint import load_checkpoint
-from horoball.training.loop import LAST
 from horoball.training.progress import Bar
+from horoball.training.state import LAST
 
 __all__ = ["jumps"]
 

@@ -10,7 +10,7 @@ from benchmarks.drills.outcome import Outcome, refused
 from benchmarks.drills.small_disk import small_disk
 from benchmarks.drills.stage import Stage, same_bytes, same_run
 from horoball.training.checkpoint import load_checkpoint
-from horoball.training.loop import BEST, LAST
+from horoball.training.state import BEST, LAST
 
 __all__ = ["full_embed", "full_embed_folder", "full_fit", "full_view", "read_only_embed", "read_only_fit"]
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from benchmarks.drills.outcome import Outcome
 from benchmarks.drills.stage import Stage, same_run
 from horoball.training.checkpoint import load_checkpoint
-from horoball.training.loop import LAST
+from horoball.training.state import LAST
 
 __all__ = ["RANKS"]
 

@@ -21,8 +21,10 @@ from torch import Tensor
 from horoball.data import ArrayTable
 from horoball.models import VAE, ModelConfig
 from horoball.training import TrainConfig, fit, loop
+from horoball.training import state as states
 from horoball.training.checkpoint import load_checkpoint
 from horoball.training.progress import Silent
+from horoball.training.run import train as train_run
 
 SCRIPT = [sys.executable, "-m", "tests.training.script"]
 ENVIRONMENT = os.environ | {"OMP_NUM_THREADS": "1", "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
@@ -141,18 +143,29 @@ def test_a_run_that_was_killed_ends_like_one_that_was_not(tmp_path: Path, stream
 def test_short_epochs_share_a_checkpoint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, apart: float, written: list[int]
 ) -> None:
-    epochs, save = [], loop.save_checkpoint
+    epochs, save = [], states.save_checkpoint
 
-    def counted(path: Path, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
-        epochs.append(state["state"]["epoch"])
+    def counted(path: Path, tensors: dict[str, Tensor], header: dict[str, Any]) -> None:
+        epochs.append(header["state"]["epoch"])
         lines = (tmp_path / "metrics.jsonl").read_text().splitlines()
         assert len(lines) == epochs[-1]
-        save(path, tensors, state)
+        save(path, tensors, header)
 
-    monkeypatch.setattr(loop, "save_checkpoint", counted)
+    monkeypatch.setattr(states, "save_checkpoint", counted)
     monkeypatch.setattr(loop, "_APART", apart)
     fit(small_model(), rows(), TrainConfig(max_epochs=4), tmp_path)
     assert epochs == written
+
+
+def test_another_run_is_refused_before_the_geodesics_are_computed(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    config = TrainConfig(max_epochs=1, distance_weight=10.0)
+    train_run(rows(), {"hidden": (16,)}, config, tmp_path)
+    with caplog.at_level("INFO", "horoball"), pytest.raises(ValueError, match=r"has d = 2, not 5\. Resume with"):
+        train_run(rows(), {"hidden": (16,), "d": 5}, config, tmp_path, resume=True)
+    assert "Scaling" in caplog.text
+    assert "geodesics" not in caplog.text
 
 
 def test_what_a_killed_writer_left_is_removed_on_resuming(tmp_path: Path) -> None:

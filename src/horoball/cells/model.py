@@ -19,7 +19,7 @@ from horoball.manifolds import PoincareBall
 from horoball.models.posterior import mean_scale
 from horoball.training import choices
 from horoball.training.config import TrainConfig
-from horoball.training.counts import cell_fields
+from horoball.training.likelihood import cell_fields
 from horoball.training.progress import Bar, Silent
 from horoball.training.run import Run, train
 from horoball.training.stored import expect_whole

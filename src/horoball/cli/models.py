@@ -85,7 +85,7 @@ def fit(
     from horoball.data import read
     from horoball.data.cells import cell_table, is_cells
     from horoball.training import TrainConfig, choices
-    from horoball.training.counts import cell_fields
+    from horoball.training.likelihood import cell_fields
     from horoball.training.loop import Interrupted
     from horoball.training.progress import Bar, Progress, Silent
     from horoball.training.run import train

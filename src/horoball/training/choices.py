@@ -1,4 +1,4 @@
-"""What is chosen for those who do not choose: the likelihood, the curvature's start, the weight of distances."""
+"""What is chosen for those who do not choose: the curvature's start, the weight of distances."""
 
 from __future__ import annotations
 
@@ -7,33 +7,12 @@ from typing import Any
 
 from horoball.data.array_table import ArrayTable
 from horoball.data.count_axes import AXES
-from horoball.data.standardize import Summary
 from horoball.data.table import Table
 
-__all__ = ["curvature_fields", "distance_weight", "guess_likelihood", "map_weight"]
+__all__ = ["curvature_fields", "distance_weight", "map_weight"]
 
 _FEW = 50  # rows below which a graph of 20 neighbours says nothing
 _COSTLY = 1e12  # multiplications of a search for nearest neighbours, some ten seconds
-
-
-def guess_likelihood(summary: Summary) -> tuple[str, str]:
-    """A likelihood that suits the numbers, and why.
-
-    Example:
-        >>> import numpy as np
-        >>> from horoball.data.standardize import summarize
-        >>> guess_likelihood(summarize(ArrayTable(np.array([[0.0, 1.0], [1.0, 0.0]]))))[0]
-        'bernoulli'
-    """
-    low, high = float(summary.low.min()), float(summary.high.max())
-    if low >= 0 and high <= 1 and (summary.whole or (low == 0 and high == 1)):
-        return "bernoulli", "all values lie in [0, 1]"
-    if summary.whole and low >= 0:
-        mean, variance = float(summary.mean.mean()), float(summary.std.square().mean())
-        if variance > 1.5 * mean:
-            return "negative_binomial", "the values are counts that vary more than Poisson's"
-        return "poisson", "the values are counts"
-    return "normal", "the values are real numbers"
 
 
 def curvature_fields(c: float | str) -> dict[str, Any]:

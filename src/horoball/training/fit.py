@@ -11,9 +11,10 @@ from horoball.data.table import Table
 from horoball.distances import DistanceTerm
 from horoball.models.vae import VAE
 from horoball.training.config import TrainConfig
-from horoball.training.loop import State, run_loop
+from horoball.training.loop import run_loop
 from horoball.training.objective import TableObjective
 from horoball.training.progress import Progress
+from horoball.training.state import State
 
 __all__ = ["fit"]
 

@@ -10,8 +10,9 @@ from horoball.data.pairs import PairSource
 from horoball.models.graph_vae import GraphVAE
 from horoball.training.config import TrainConfig
 from horoball.training.graph_objective import GraphObjective
-from horoball.training.loop import State, run_loop
+from horoball.training.loop import run_loop
 from horoball.training.progress import Progress
+from horoball.training.state import State
 
 __all__ = ["FREE_TRAINING", "PAPER_TRAINING", "fit_graph", "training_for"]
 

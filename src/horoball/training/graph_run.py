@@ -23,10 +23,10 @@ from horoball.training.checkpoint import load_checkpoint, save_checkpoint
 from horoball.training.config import TrainConfig
 from horoball.training.fit_graph import FREE_TRAINING, fit_graph
 from horoball.training.lock import only_run
-from horoball.training.loop import LAST
 from horoball.training.names import names_from_tensors, names_to_tensors
 from horoball.training.progress import Progress
 from horoball.training.run import FINAL
+from horoball.training.state import LAST
 from horoball.training.stored import expect_whole, stored_history, stored_model
 
 __all__ = ["GraphRun", "encoder_for", "non_edges_for", "train_graph"]

@@ -6,12 +6,10 @@ that was stopped, killed or restarted therefore goes on as if nothing had happen
 
 from __future__ import annotations
 
-import json
 import math
 import time
 from collections.abc import Iterable
 from contextlib import ExitStack
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -20,24 +18,16 @@ from torch import Tensor
 
 from horoball.data.table import Order, Step
 from horoball.noise import dealt
-from horoball.training.about import expect_same
-from horoball.training.checkpoint import (
-    clear_parts,
-    load_checkpoint,
-    load_optimizer,
-    optimizer_tensors,
-    save_checkpoint,
-)
+from horoball.training.checkpoint import clear_parts, load_checkpoint, save_checkpoint
 from horoball.training.config import TrainConfig
 from horoball.training.engine import engine, release, stop_requested, summed
 from horoball.training.lock import only_run
 from horoball.training.progress import Progress, Silent
-from horoball.training.stored import expect_whole, load_weights
-from horoball.training.whole import whole_file
+from horoball.training.state import BEST, LAST, State, restore, save
+from horoball.training.stored import load_weights
 
-__all__ = ["BEST", "LAST", "METRICS", "Interrupted", "Objective", "Source", "State", "run_loop"]
+__all__ = ["Interrupted", "Objective", "Source", "run_loop"]
 
-LAST, BEST, METRICS = "last.safetensors", "best.safetensors", "metrics.jsonl"
 _APART = 1.0  # seconds between checkpoints at the ends of epochs: shorter ones are sooner done again than written
 
 
@@ -68,26 +58,6 @@ class Interrupted(KeyboardInterrupt):
         >>> issubclass(Interrupted, KeyboardInterrupt)
         True
     """
-
-
-@dataclass
-class State:
-    """Where a run stands; what a checkpoint holds beside the weights and the optimiser.
-
-    Example:
-        >>> State().epoch
-        0
-    """
-
-    epoch: int = 0
-    step: int = 0  # next step of this epoch
-    sums: list[float] = field(default_factory=list)  # of the objective's terms, over the rows of this epoch
-    rows: int = 0
-    best: float = math.inf
-    best_epoch: int = -1
-    history: list[dict[str, float]] = field(default_factory=list)
-    done: bool = False
-    kept: dict[str, Tensor] | None = field(default=None, repr=False)  # best weights, of a run without a folder
 
 
 def run_loop(
@@ -138,19 +108,14 @@ def run_loop(
         optimizer = torch.optim.Adam(objective.parameters(), config.learning_rate, fused=True)
         state = State(sums=[0.0] * len(objective.terms))
         if resume and folder is not None and (folder / LAST).exists():
-            state = _restore(folder, objective, optimizer, about or {})
+            state = restore(folder, objective, optimizer, about or {})
         wrapped, engine_optimizer = fabric.setup(objective, optimizer)
         at_end.callback(release, wrapped)
         step_loss = torch.compile(wrapped, dynamic=False) if config.compile else wrapped
 
-        def save() -> None:
+        def keep() -> None:
             if folder is not None and rank == 0:
-                if state.history:
-                    # Written whole, so that a resumed run leaves no line twice; which writes it anew: no need to flush.
-                    with whole_file(folder / METRICS, flush=False) as part:
-                        part.write_text("".join(json.dumps(entry) + "\n" for entry in state.history))
-                kept = objective.state_dict() | (extra or {}) | optimizer_tensors(optimizer)
-                save_checkpoint(folder / LAST, kept, {"state": _plain(state), "about": about or {}})
+                save(folder, state, objective, optimizer, extra or {}, about or {})
 
         saved = time.monotonic()
         progress.start(config.max_epochs, state.epoch)
@@ -178,7 +143,7 @@ def run_loop(
                 state.step += 1
                 progress.step(state.step, steps, state.sums, state.rows, batch.total)
                 if stopping or time.monotonic() - saved > config.checkpoint_seconds:
-                    save()
+                    keep()
                     saved = time.monotonic()
                 if stopping:
                     fabric.barrier()  # a rank that has left would have the others killed, maybe while rank 0 writes
@@ -187,7 +152,7 @@ def run_loop(
             progress.epoch(state.history[-1])
             ends = state.done or state.epoch in (1, config.max_epochs)
             if ends or time.monotonic() - saved > _APART:
-                save()
+                keep()
                 saved = time.monotonic()
     if folder is not None and validation is not None and (folder / BEST).exists():
         load_weights(objective.model, load_checkpoint(folder / BEST)[0])
@@ -243,26 +208,6 @@ def _validate(fabric: Any, wrapped: Any, held: Source, config: TrainConfig) -> f
         totals += torch.tensor([float(losses[0]), batch.rows], dtype=torch.float64)
     totals = fabric.all_reduce(totals, reduce_op="sum")
     return float(totals[0] / totals[1])
-
-
-def _plain(state: State) -> dict[str, Any]:
-    return {name: value for name, value in vars(state).items() if name != "kept"}
-
-
-def _restore(folder: Path, objective: Any, optimizer: torch.optim.Optimizer, about: dict[str, Any]) -> State:
-    tensors, header = load_checkpoint(folder / LAST)
-    said = header.get("about")
-    if not isinstance(said, dict) or not all(isinstance(said.get(part, {}), dict) for part in ("model", "training")):
-        raise ValueError(f"{folder / LAST} does not say what its run is of. Start anew, or use another copy.")
-    expect_same(folder, said, about)
-    names = objective.state_dict().keys()
-    if ("distances.log_scale" in tensors) != ("distances.log_scale" in names):
-        has = "a" if "distances.log_scale" in tensors else "no"
-        raise ValueError(f"The run in {folder} has {has} distance term. Resume with the options of the first fit.")
-    with expect_whole(folder / LAST, "is not a checkpoint to go on from"):
-        objective.load_state_dict({name: tensors[name] for name in names})
-        load_optimizer(optimizer, tensors)
-        return State(**header["state"])
 
 
 def _where(objective: Any, batch: Step, state: State, sums: list[float], mine: list[float]) -> str:

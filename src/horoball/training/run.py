@@ -28,14 +28,13 @@ from horoball.models.posterior import place
 from horoball.models.vae import VAE, ModelConfig
 from horoball.training.about import expect_columns, expect_described, expect_table
 from horoball.training.checkpoint import load_checkpoint, save_checkpoint
-from horoball.training.choices import guess_likelihood
 from horoball.training.config import TrainConfig
-from horoball.training.counts import expect_counts
 from horoball.training.fit import fit
 from horoball.training.landmarks import with_landmarks
+from horoball.training.likelihood import observed_fields
 from horoball.training.lock import only_run
-from horoball.training.loop import LAST, State
 from horoball.training.progress import Progress
+from horoball.training.state import LAST, State, expect_to_go_on
 from horoball.training.stored import expect_whole, stored_history, stored_model
 
 __all__ = ["Run", "train"]
@@ -211,33 +210,7 @@ def _train(
 ) -> Run:
     """The same in a folder that no other run is in."""
     summary = summarize(table)
-    fields = {"likelihood": "auto"} | model
-    if fields["likelihood"] == "auto":
-        fields["likelihood"], why = guess_likelihood(summary)
-        _log.info("Likelihood: %s, because %s.", fields["likelihood"], why)
-    counts = fields["likelihood"] in ("poisson", "negative_binomial")
-    if fields.get("library"):
-        expect_counts(summary)
-    if counts and float(summary.low.min()) < 0:
-        raise ValueError(
-            f"The likelihood {fields['likelihood']} needs counts, but the table holds negative numbers. Take the "
-            "likelihood normal."
-        )
-    low, high = float(summary.low.min()), float(summary.high.max())
-    if fields["likelihood"] == "bernoulli" and (low < 0 or high > 1):
-        raise ValueError(
-            f"The likelihood bernoulli needs values in [0, 1], got {low:g} to {high:g}. Scale them, or take the "
-            "likelihood normal."
-        )
-    if fields["likelihood"] == "categorical" and (low < 0 or not summary.whole):
-        raise ValueError(
-            "The likelihood categorical needs categories 0, 1, 2 …, but the table holds other numbers. Number the "
-            "categories first."
-        )
-    if fields["likelihood"] == "categorical":
-        fields.setdefault("classes", max(2, int(high) + 1))
-    fields.setdefault("log_input", counts)
-    fields.setdefault("learn_scale", fields["likelihood"] == "normal")
+    fields = observed_fields(model, summary)
     if table.covariates is not None:
         fields["covariates"] = table.covariates.sizes
     model_config = ModelConfig(features=table.features, **fields)
@@ -263,6 +236,8 @@ def _train(
         run.about["covariates"] = table.covariates.categories
     if table.reading:
         run.about["reading"] = dict(table.reading)
+    if resume:
+        expect_to_go_on(folder, run.about)
     seen, distances = run.scaled(table), None
     options: dict[str, Any]
     if config.distance_weight > 0:
