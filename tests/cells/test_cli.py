@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from horoball.cells import CellModel, simulate
+from horoball.cells import CellModel, fit, simulate
 from horoball.training.run import Run
 from tests.commands import done, refused
 
@@ -38,6 +38,14 @@ def test_fit_takes_counts_as_shares_of_a_library_and_batches_as_given(folder: Pa
     assert about["covariates"] == {"batch": ["a", "b"]}
     assert about["reading"] == {"layer": "counts", "batch": ["batch"]}
     assert "negative_binomial" in done("info", folder).stdout
+
+
+def test_the_command_fits_the_model_that_python_does(path: Path, tmp_path: Path) -> None:
+    done("fit", path, "-o", tmp_path / "run", "--quiet", "--max-epochs", 1)
+    model = fit(anndata.read_h5ad(path), max_epochs=1, n_neighbors=None)
+    about = Run.load(tmp_path / "run").about
+    assert about["model"] == model.run.about["model"]
+    assert about["training"] == model.run.about["training"]
 
 
 def test_embed_writes_the_cells_names_and_what_python_gives(folder: Path, path: Path) -> None:

@@ -67,7 +67,9 @@ def fit(
     max_epochs: Annotated[int, typer.Option(help="Most passes over the rows.")] = 200,
     batch_size: Annotated[int, typer.Option(help="Rows of a step.")] = 128,
     learning_rate: Annotated[float, typer.Option(help="Step size of Adam.")] = 1e-3,
-    hidden: Annotated[int, typer.Option(help="Size of the hidden layers.")] = 200,
+    hidden: Annotated[
+        int | None, typer.Option(help="Size of the hidden layers; 200 unless told, and 128 for cells.")
+    ] = None,
     beta: Annotated[float, typer.Option(help="Weight of the divergence.")] = 1.0,
     distance_weight: Annotated[
         str, typer.Option(help="Weight of the term that keeps distances; 'auto' is for maps, 0 the paper's objective.")
@@ -95,13 +97,7 @@ def fit(
     curvature = choices.curvature_fields("learn" if c == "learn" else number("--c", c, "learn"))
     if any((output / name).exists() for name in ("model.safetensors", "last.safetensors")) and not resume:
         raise ValueError(f"{output} already holds a run. Choose another folder, or go on with --resume.")
-    model = {
-        "d": dim,
-        "posterior": (posterior or (Posterior.wrapped if is_cells(data) else Posterior.riemannian)).value,
-        "likelihood": likelihood.value,
-        "hidden": (hidden,),
-        **curvature,
-    }
+    model = {"d": dim, "posterior": "riemannian", "likelihood": likelihood.value, "hidden": (200,), **curvature}
     if is_cells(data):
         table = cell_table(data, layer=layer, batch=batch or (), label=label)
         model |= cell_fields("negative_binomial" if likelihood == LikelihoodName.auto else likelihood.value)
@@ -109,6 +105,8 @@ def fit(
         raise ValueError(f"--layer and --batch are for .h5ad files, not for {data}.")
     else:
         table = read(data, label)
+    model |= {} if posterior is None else {"posterior": posterior.value}
+    model |= {} if hidden is None else {"hidden": (hidden,)}
     weight = "auto" if distance_weight == "auto" else number("--distance-weight", distance_weight, "auto")
     config = TrainConfig(
         distance_weight=choices.distance_weight(weight, table, dim, library=bool(model.get("library"))),

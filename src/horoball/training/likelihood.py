@@ -65,10 +65,11 @@ def cell_fields(likelihood: str = "negative_binomial") -> dict[str, Any]:
     """Fields of `ModelConfig` for cells: counts are negative binomial shares of a library, unless told otherwise.
 
     Example:
-        >>> cell_fields(), cell_fields("normal")
-        ({'likelihood': 'negative_binomial', 'library': True}, {'likelihood': 'normal'})
+        >>> cell_fields()
+        {'posterior': 'wrapped', 'hidden': (128,), 'likelihood': 'negative_binomial', 'library': True}
     """
-    return {"likelihood": likelihood} | ({"library": True} if likelihood == "negative_binomial" else {})
+    fields = {"posterior": "wrapped", "hidden": (128,), "likelihood": likelihood}
+    return fields | ({"library": True} if likelihood == "negative_binomial" else {})
 
 
 def expect_suits(likelihood: str, summary: Summary) -> None:
