@@ -144,6 +144,40 @@ def test_read_takes_files_and_cells(path: Path) -> None:
             read(source, "no such")
 
 
+@pytest.mark.parametrize("way", ["link", "link within", "virtual", "external"])
+def test_a_file_that_points_to_others_is_refused(path: Path, way: str) -> None:
+    other = path.with_name("other")
+    other.write_bytes(path.read_bytes())
+    with h5py.File(path, "a") as file:
+        if way == "link":
+            del file["X"]
+            file["X"] = h5py.ExternalLink(str(other), "/X")
+        elif way == "link within":
+            del file["obs/kind"]
+            file["obs/kind"] = h5py.ExternalLink(str(other), "/obs/kind")
+        elif way == "virtual":
+            layout = h5py.VirtualLayout((ROWS, 6), "i4")
+            layout[:2] = h5py.VirtualSource(".", "layers/counts", (ROWS, 6))[:2]
+            layout[2:] = h5py.VirtualSource(str(other), "layers/counts", (ROWS, 6))[2:]
+            file.create_virtual_dataset("layers/raw", layout)
+        else:
+            file.create_dataset("layers/raw", (ROWS, 6), "i4", external=[(str(other), 0, ROWS * 24)])
+    with pytest.raises(ValueError, match=rf"^{path} has its .* in another file, '{other}', which is not read\."):
+        cell_table(path)
+
+
+def test_a_file_may_point_to_itself(path: Path) -> None:
+    with h5py.File(path, "a") as file:
+        file["layers/soft"] = h5py.SoftLink("/layers/counts")
+        file["layers/back"] = file["layers/counts"]
+        layout = h5py.VirtualLayout((ROWS, 6), "i4")
+        layout[:] = h5py.VirtualSource(".", "layers/counts", (ROWS, 6))
+        file.create_virtual_dataset("layers/virtual", layout)
+    whole = everything(cell_table(path, layer="counts"))
+    for layer in ("soft", "back", "virtual"):
+        assert torch.equal(everything(cell_table(path, layer=layer)), whole)
+
+
 def test_what_is_no_file_of_cells_is_refused_by_name(tmp_path: Path) -> None:
     wrong = tmp_path / "wrong.h5ad"
     with pytest.raises(FileNotFoundError, match=r"There is no file .*wrong\.h5ad"):

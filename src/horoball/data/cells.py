@@ -14,7 +14,7 @@ import numpy as np
 from horoball.annotated import annotated
 from horoball.data.array_table import ArrayTable
 from horoball.data.covariates import Covariates
-from horoball.data.h5ad import DiskRows, H5adTable, expect_indices
+from horoball.data.h5ad import DiskRows, H5adTable, expect_indices, expect_own
 from horoball.data.numpy_files import sound_sparse
 from horoball.data.parsing import parsing
 from horoball.data.table import Table
@@ -100,6 +100,7 @@ def _open(path: str | Path, stack: ExitStack) -> _Cells:
     if not Path(path).exists():
         raise FileNotFoundError(f"There is no file {path}.")
     file = stack.enter_context(h5py.File(path, "r"))
+    expect_own(file)
     obs, var = read_elem(file["obs"]), read_elem(file["var"])
     layers = dict(file["layers"]) if "layers" in file else {}
     return _Cells(str(path), obs, list(map(str, var.index)), file.get("X"), layers)

@@ -14,7 +14,7 @@ from horoball.data.numpy_files import sound_sparse
 from horoball.data.row_groups import Stretch
 from horoball.data.streamed import StreamedTable
 
-__all__ = ["DiskRows", "H5adTable", "expect_indices"]
+__all__ = ["DiskRows", "H5adTable", "expect_indices", "expect_own"]
 
 _STRETCH = 16  # rows read at once: cells of a kind lie together in files, so longer ones would make poor batches
 _BLOCK_VALUES = 1 << 24  # numbers of a block: 64 MiB
@@ -35,6 +35,37 @@ def expect_indices(group: Any) -> None:
     for name in ("indptr", "indices"):
         if group[name].dtype.kind not in "iu" or group[name].ndim != 1:
             raise ValueError(f"the {name} of its matrix holds no whole numbers.")
+
+
+def expect_own(file: Any) -> None:
+    """Refuse an HDF5 file that takes anything from other files: who opens it may not mean to read those.
+
+    Example:
+        >>> import h5py
+        >>> file = h5py.File("cells.h5ad", "w", driver="core", backing_store=False)
+        >>> file["X"] = h5py.ExternalLink("secrets.h5", "/X")
+        >>> expect_own(file)
+        Traceback (most recent call last):
+        ...
+        ValueError: cells.h5ad has its X in another file, 'secrets.h5', which is not read. Copy it in first.
+    """
+    import h5py
+
+    def link(name: str, to: Any) -> tuple[str, str] | None:
+        return (name, to.filename) if isinstance(to, h5py.ExternalLink) else None
+
+    def item(name: str, part: Any) -> tuple[str, str] | None:
+        if not isinstance(part, h5py.Dataset):
+            return None
+        parts = [source.file_name for source in part.virtual_sources()] if part.is_virtual else []
+        parts += [raw[0] for raw in part.external or ()]
+        return next(((name, where) for where in parts if where != "."), None)  # which is the file itself
+
+    found = file.visititems_links(link) or file.visititems(item)
+    if found:
+        raise ValueError(
+            f"{file.filename} has its {found[0]} in another file, {found[1]!r}, which is not read. Copy it in first."
+        )
 
 
 class DiskRows:
