@@ -174,6 +174,30 @@ def test_a_run_is_not_written_over(left: str, data: Path, fitted: Path, tmp_path
     assert "another folder, or go on with --resume" in refused("fit", data, "-o", tmp_path, "--label", "kind", *FAST)
 
 
+def test_a_model_without_a_checkpoint_is_not_replaced_on_resuming(data: Path, fitted: Path, tmp_path: Path) -> None:
+    shutil.copy(fitted / "model.safetensors", tmp_path)
+    told = refused("fit", data, "-o", tmp_path, "--label", "kind", *FAST, "--resume")
+    assert "holds a model, but no last.safetensors to go on from" in told
+
+
+def test_the_numbers_shown_are_those_of_the_weights_that_are_kept(data: Path, tmp_path: Path) -> None:
+    options = ["--c", "learn", "--hidden", 8, "--max-epochs", 30, "--patience", 2, "--learning-rate", 0.05, "--quiet"]
+    told = json.loads(done("fit", data, "-o", tmp_path / "run", "--label", "kind", *options).stdout)
+    run = Run.load(tmp_path / "run")
+    best = min(run.history, key=lambda line: line["validation"])
+    assert best is not run.history[-1]
+    assert told["posterior"].endswith(f"c = {run.model.ball.c_value:.4g}")
+    assert run.model.ball.c_value == best["c"]
+    assert (told["best epoch"], told["validation"]) == (f"{best['epoch']:.0f}", f"{best['validation']:.4f}")
+
+
+def test_a_row_that_is_no_number_is_refused_in_a_streamed_table_too(fitted: Path, tmp_path: Path) -> None:
+    x = rows_of()
+    x[17, 2] = np.nan
+    pq.write_table(frame_of(x), tmp_path / "x.parquet")
+    assert "is one of numbers" in refused("embed", fitted, tmp_path / "x.parquet", "-o", tmp_path / "z.parquet")
+
+
 def test_a_finished_run_is_resumed_to_itself_or_to_more_epochs(data: Path, tmp_path: Path) -> None:
     command = ["fit", data, "-o", tmp_path / "run", "--label", "kind", *FAST]
     told = json.loads(done(*command).stdout)

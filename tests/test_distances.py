@@ -10,6 +10,7 @@ import torch
 from scipy.sparse import csr_matrix
 
 from horoball.data import ArrayTable, Order, branching_diffusion, geodesics
+from horoball.data.array_table import held_out
 from horoball.data.covariates import Covariates
 from horoball.distances import DistanceTerm
 from horoball.hierarchy import metrics
@@ -132,7 +133,7 @@ def test_a_table_of_mostly_equal_rows_trains() -> None:
 def test_rows_that_are_held_out_are_no_landmarks() -> None:
     x = torch.randn(40, 3)
     table = ArrayTable(x)
-    held = table.held_out(0.25)
+    held = held_out(40, 0.25)
     _, term = with_landmarks(table, candidates=np.setdiff1d(np.arange(40), held))
     assert len(term.landmarks) == 30
     part, rest = table.split(0.25)
@@ -141,14 +142,18 @@ def test_rows_that_are_held_out_are_no_landmarks() -> None:
 
 
 def test_a_run_is_resumed_with_the_term_it_had(tmp_path: Path) -> None:
-    table, config = ArrayTable(torch.randn(60, 3)), TrainConfig(max_epochs=1)
-    train(table, {"hidden": (8,)}, config.replace(distance_weight=5.0), tmp_path / "a")
-    train(table, {"hidden": (8,)}, config, tmp_path / "b")
-    with pytest.raises(ValueError, match="has a distance term"):
+    table, config = ArrayTable(torch.randn(60, 5)), TrainConfig(max_epochs=1)
+    weighed = config.replace(distance_weight=5.0)
+    train(table, {"hidden": (8,)}, weighed, tmp_path / "a")
+    with pytest.raises(ValueError, match=r"has distance_weight = 5\.0, not 0\.0\. Resume with"):
         train(table, {"hidden": (8,)}, config.replace(max_epochs=2), tmp_path / "a", resume=True)
-    changed = config.replace(max_epochs=2, distance_weight=5.0)
+    beside, term = with_landmarks(table)
+    fit(model(), beside, weighed, tmp_path / "b", distances=term)
+    with pytest.raises(ValueError, match="has a distance term"):
+        fit(model(), table, config, tmp_path / "b", resume=True)
+    fit(model(), table, config, tmp_path / "c")
     with pytest.raises(ValueError, match="has no distance term"):
-        train(table, {"hidden": (8,)}, changed, tmp_path / "b", resume=True)
+        fit(model(), beside, weighed, tmp_path / "c", distances=term, resume=True)
 
 
 def test_distances_that_are_not_known_are_left_out() -> None:

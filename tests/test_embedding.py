@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -14,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import torch
+from scipy.sparse import csr_matrix
 
 from horoball.data import ArrayTable, read
 from horoball.embedding import ABOUT, embed_file, embed_folder
@@ -104,9 +106,35 @@ def test_another_embedding_is_not_mixed_in(run: Run, source: Path, tmp_path: Pat
     other = train(ArrayTable(torch.randn(50, 4), list("abcd")), {"hidden": (8,)}, TrainConfig(max_epochs=1, seed=5))
     with pytest.raises(ValueError, match="by another model"):
         embed_folder(other, table, folder, rows=100)
+    with pytest.raises(ValueError, match="by other names"):
+        embed_folder(run, read(source, label="key"), folder, rows=100)
+    changed = pq.read_table(source).to_pydict()
+    changed["b"][0] += 1.0
+    pq.write_table(pa.table(changed), source, row_group_size=70)
+    with pytest.raises(ValueError, match="of another table"):
+        embed_folder(run, read(source, ids="key"), folder, rows=100)
     (folder / ABOUT).unlink()
     with pytest.raises(ValueError, match="Choose an empty folder"):
         embed_folder(run, table, folder, rows=100)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_another_array_is_not_taken_for_the_first(run: Run, tmp_path: Path, sparse: bool) -> None:
+    x = np.random.default_rng(0).normal(size=(50, 4))
+    tables = [
+        ArrayTable(csr_matrix(rows) if sparse else rows, list("abcd")) for rows in (x, x + np.array([0, 0, 0, 1e-3]))
+    ]
+    assert embed_folder(run, tables[0], tmp_path) == 50
+    with pytest.raises(ValueError, match="of another table"):
+        embed_folder(run, tables[1], tmp_path)
+
+
+def test_a_folder_of_an_older_version_is_gone_on_with(run: Run, tmp_path: Path) -> None:
+    table = ArrayTable(np.random.default_rng(0).normal(size=(50, 4)), list("abcd"))
+    embed_folder(run, table, tmp_path)
+    about = json.loads((tmp_path / ABOUT).read_text())
+    (tmp_path / ABOUT).write_text(json.dumps({name: about[name] for name in ("model", "rows")}))
+    assert embed_folder(run, table, tmp_path) == 0
 
 
 def test_a_killed_command_goes_on_without_a_row_too_many_or_too_few(run: Run, tmp_path: Path) -> None:

@@ -1,17 +1,21 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
 import scipy.sparse
+import torch
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import horoball as hb
-from horoball.data import branching_diffusion
+from horoball.data import ArrayTable, branching_diffusion
+from horoball.training import TrainConfig
+from horoball.training.run import train
 
 X = branching_diffusion(depth=3).x.numpy()
 FAST = {"max_epochs": 3, "hidden": (16,), "random_state": 0}
@@ -57,6 +61,74 @@ def test_save_and_load_give_the_same_map(tmp_path: Path) -> None:
     again = hb.PoincareVAE.load(tmp_path)
     np.testing.assert_array_equal(again.transform(X), model.transform(X))
     assert again.c_ == model.c_ != 1.0
+
+
+def test_parameters_of_numpy_lists_and_words_survive_save_and_load(tmp_path: Path) -> None:
+    given = FAST | {"max_epochs": np.int64(1), "hidden": [8], "prior_scale": "learn", "n_components": np.int32(2)}
+    hb.PoincareVAE(**given).fit(X).save(tmp_path)
+    again = hb.PoincareVAE.load(tmp_path)
+    params = again.get_params()
+    assert [params[name] for name in ("max_epochs", "hidden", "prior_scale", "n_components")] == [1, [8], "learn", 2]
+    clone(again).fit(X)
+
+
+def test_the_run_of_a_command_comes_with_its_parameters(tmp_path: Path) -> None:
+    config = TrainConfig(max_epochs=1, patience=3, learning_rate=0.01, beta=2.0, validation=0.3)
+    fields = {"hidden": (8,), "learn_c": True, "prior_scale": 2.0, "decoder": "log0", "posterior": "wrapped"}
+    train(ArrayTable(X), fields, config).save(tmp_path)
+    again = hb.PoincareVAE.load(tmp_path)
+    expected = {"hidden": [8], "c": "learn", "prior_scale": 2.0, "decoder": "log0", "posterior": "wrapped", "beta": 2.0}
+    expected |= {"max_epochs": 1, "patience": 3, "learning_rate": 0.01, "validation_fraction": 0.3}
+    assert {name: again.get_params()[name] for name in expected} == expected
+
+
+@pytest.mark.parametrize("model", [hb.PoincareVAE, hb.PoincareGraphVAE])
+def test_a_fit_leaves_the_global_generator_alone(model: Any) -> None:
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(123)
+        expected = torch.rand(1)
+        torch.manual_seed(123)
+        model(max_epochs=1, random_state=0).fit(X if model is hb.PoincareVAE else [(0, 1), (1, 2)])
+        assert torch.equal(torch.rand(1), expected)
+
+
+@pytest.mark.parametrize("model", [hb.PoincareVAE, hb.PoincareGraphVAE])
+@pytest.mark.parametrize(
+    ("name", "value", "told"),
+    [
+        ("c", "lern", "c is a number or \"learn\", got 'lern'"),
+        ("c", None, 'c is a number or "learn", got None'),
+        ("prior_scale", "wide", "prior_scale is a number or \"learn\", got 'wide'"),
+        ("n_components", 2.7, r"d is a whole number, got 2\.7"),
+        ("hidden", "64", "hidden is a whole number, got '64'"),
+    ],
+)
+def test_a_parameter_of_another_kind_is_refused(model: Any, name: str, value: object, told: str) -> None:
+    with pytest.raises(ValueError, match=told):
+        model(max_epochs=1, **{name: value}).fit(X if model is hb.PoincareVAE else [(0, 1), (1, 2)])
+
+
+@pytest.mark.parametrize(
+    ("likelihood", "x", "bad", "told"),
+    [
+        ("poisson", np.ones((20, 2)), -2.0, r"Row 5 holds -2, but the model is one of counts \(poisson\)"),
+        ("bernoulli", np.eye(20), 1.5, r"Row 5 holds 1\.5, but the model is one of values in \[0, 1\]"),
+        ("categorical", np.arange(40.0).reshape(20, 2) % 3, 7.0, "Row 5 holds 7, but .* of categories 0 to 2"),
+    ],
+)
+def test_rows_without_a_probability_are_refused(likelihood: str, x: np.ndarray, bad: float, told: str) -> None:
+    model = hb.PoincareVAE(**FAST, likelihood=likelihood).fit(x)
+    x = x.copy()
+    x[5, 1] = bad
+    for method in (model.transform, model.score_samples):
+        with pytest.raises(ValueError, match=told):
+            method(x)
+
+
+def test_seconds_since_1970_are_no_counts_and_their_rounding_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    model = hb.PoincareVAE(**FAST).fit(1.7e9 + 10 * X.astype(float))
+    assert model.likelihood_ == "normal"
+    assert "Rounding: x0" in caplog.text
 
 
 def test_counts_and_binary_values_are_recognised() -> None:

@@ -15,6 +15,7 @@ import torch
 from horoball.cells import fit as fit_cells
 from horoball.cells import simulate
 from horoball.data import ArrayTable
+from horoball.data.covariates import Covariates
 from horoball.export import OUTPUTS, export
 from horoball.training import TrainConfig
 from horoball.training.run import Run, train
@@ -75,6 +76,15 @@ def test_cells_are_placed_by_counts_and_batches(tmp_path: Path) -> None:
     codes = [about["covariates"]["batch"].index(name) for name in cells.obs["batch"]]
     x = np.column_stack((cells.layers["counts"].toarray(), codes)).astype(np.float32)
     np.testing.assert_allclose(of_onnx(tmp_path / "encoder.onnx", x)[:, :2], cells.obsm["X_poincare"], atol=1e-5)
+
+
+def test_scaled_numbers_are_placed_beside_their_batches(tmp_path: Path) -> None:
+    x, names = torch.randn(40, 4) * 3 + 5, ["a", "b"] * 20
+    table = ArrayTable(x, covariates=Covariates.of({"batch": names}))
+    run = train(table, {"hidden": (8,)}, TrainConfig(max_epochs=1))
+    export(run, tmp_path / "encoder.pt2")
+    z, _, _ = torch.export.load(tmp_path / "encoder.pt2").module()(next(table.blocks()))
+    assert torch.equal(z, next(run.embed(table)))
 
 
 def test_an_onnx_file_is_one_file_that_needs_nothing_beside_it(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from horoball.training.run import FINAL
+from horoball.training.state import FINAL
 from horoball.training.state import BEST, LAST, METRICS
 
 __all__ = ["COLUMNS", "EPOCHS", "GROUP", "ROWS", "Stage", "same_bytes", "same_run"]

@@ -119,7 +119,8 @@ def embed_folder(
     import pyarrow.parquet as pq
 
     shards = table.shards(rows)
-    _expect(folder, {"model": _digest(run), "rows": [shard.rows for shard in shards]})
+    about = {"model": _digest(run), "rows": [shard.rows for shard in shards]}
+    _expect(folder, about | {"table": table.fingerprint(), "names": table.name_column})
     first = written = 0
     for number, shard in enumerate(shards):
         path = folder / f"part-{number:05d}.parquet"
@@ -141,8 +142,14 @@ def _expect(folder: Path, about: dict[str, Any]) -> None:
         with whole_file(path, mark=f".{os.getpid()}") as part:  # other ranks write the same
             part.write_text(json.dumps(about))
     there = json.loads(path.read_text())
-    for name, what in (("model", "by another model"), ("rows", "of other rows")):
-        if there.get(name) != about[name]:
+    other = {
+        "model": "by another model",
+        "rows": "of other rows",
+        "table": "of another table",
+        "names": "by other names",
+    }
+    for name, what in other.items():
+        if there.get(name, about[name]) != about[name]:  # older folders do not say all
             raise ValueError(f"{folder} holds an embedding {what}. Choose another folder, or remove it.")
 
 

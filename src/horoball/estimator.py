@@ -15,7 +15,7 @@ from torch import Tensor
 from horoball.data.array_table import ArrayTable
 from horoball.noise import shared
 from horoball.objectives import iwae
-from horoball.training.choices import curvature_fields, distance_weight
+from horoball.training.choices import curvature_fields, distance_weight, prior_fields
 from horoball.training.config import TrainConfig
 from horoball.training.progress import Bar, Silent
 from horoball.training.run import Run, train
@@ -34,8 +34,8 @@ class PoincareVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         likelihood: "auto" (guessed from the numbers, and logged), "normal", "bernoulli", "poisson",
             "negative_binomial" or "categorical".
         decoder: "gyroplane", "log0" or "mlp".
-        hidden: Sizes of the encoder's hidden layers; the decoder has them in reverse.
-        prior_scale: Standard deviation σ₀ of the prior.
+        hidden: Sizes of the encoder's hidden layers, or the size of one; the decoder has them in reverse.
+        prior_scale: Standard deviation σ₀ of the prior, or "learn" to learn it from 1.
         beta: Weight of the divergence.
         distance_weight: Weight of the term that keeps distances, 0 for the paper's objective; "auto" switches it on for
             maps, of two or three dimensions, and logs it.
@@ -71,8 +71,8 @@ class PoincareVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         posterior: str = "riemannian",
         likelihood: str = "auto",
         decoder: str = "gyroplane",
-        hidden: tuple[int, ...] = (200,),
-        prior_scale: float = 1.0,
+        hidden: int | tuple[int, ...] = (200,),
+        prior_scale: float | str = 1.0,
         beta: float = 1.0,
         distance_weight: float | str = "auto",
         max_epochs: int = 200,
@@ -125,12 +125,12 @@ class PoincareVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             patience=self.patience,
         )
         model = {
-            "d": int(self.n_components),
+            "d": self.n_components,
             "posterior": self.posterior,
             "likelihood": self.likelihood,
             "decoder": self.decoder,
-            "hidden": tuple(self.hidden),
-            "prior_scale": self.prior_scale,
+            "hidden": self.hidden,
+            **prior_fields(self.prior_scale),
             **curvature_fields(self.c),
         }
         return self._take(train(table, model, config, progress=Bar() if self.verbose else Silent()))
@@ -176,7 +176,7 @@ class PoincareVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         """
         run = self.run_checked()
         with torch.random.fork_rng(devices=[]):
-            blocks = run.scaled(ArrayTable(self._rows(X))).blocks(64)
+            blocks = run.blocks(ArrayTable(self._rows(X)), 64)
             return torch.cat([self._score_block(run, block, samples) for block in blocks]).double().numpy()
 
     @staticmethod
@@ -221,13 +221,7 @@ class PoincareVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         """Read a model back from a folder that `save` or `horoball fit` wrote."""
         run = Run.load(Path(folder))
         with expect_whole(Path(folder), "does not hold a whole estimator"):
-            config = run.about["model"]
-            params = run.about.get("estimator") or {
-                "n_components": config["d"],
-                "c": config["c"],
-                "likelihood": config["likelihood"],
-                "posterior": config["posterior"],
-            }
+            params = run.about.get("estimator") or _params(run.about)
             estimator = cls(**params)._take(run)
         estimator.n_features_in_ = len(run.columns)
         if run.columns != [f"x{i}" for i in range(len(run.columns))]:
@@ -262,6 +256,22 @@ class PoincareVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
 
 def _plain(value: Any) -> Any:
-    """A parameter as JSON has it."""
-    value = value.item() if isinstance(value, np.generic) else value
-    return list(value) if isinstance(value, tuple) else value if isinstance(value, int | float | str | bool) else None
+    """A parameter as JSON has it; a generator of random numbers is not kept."""
+    value = value.tolist() if isinstance(value, np.generic | np.ndarray) else value
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    return value if isinstance(value, int | float | str | bool) else None
+
+
+def _params(about: dict[str, Any]) -> dict[str, Any]:
+    """The parameters of an estimator that would be fitted as a run was by the command."""
+    model, training = about["model"], about["training"]
+    params = {name: model[name] for name in ("posterior", "likelihood", "decoder", "hidden")}
+    params |= {name: training[name] for name in ("beta", "distance_weight", "max_epochs", "batch_size", "patience")}
+    return params | {
+        "n_components": model["d"],
+        "c": "learn" if model["learn_c"] else model["c"],
+        "prior_scale": "learn" if model.get("learn_prior") else model["prior_scale"],
+        "learning_rate": training["learning_rate"],
+        "validation_fraction": training["validation"],
+    }

@@ -19,6 +19,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from horoball.data.standardize import standardized
 from horoball.models.posterior import place
 from horoball.training.run import Run
 
@@ -62,7 +63,7 @@ class Places(nn.Module):
         Args:
             x: Rows, float32, shape (n, features + covariates); a covariate is the number of its category.
         """
-        return place(self.encoder((x - self.mean) / self.std if self.scaled else x))
+        return place(self.encoder(standardized(x, self.mean, self.std) if self.scaled else x))
 
 
 def export(run: Run, path: str | Path) -> None:

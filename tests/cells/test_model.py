@@ -169,6 +169,17 @@ def test_wrong_input_is_refused_with_what_to_do(cells: Any) -> None:
         fit(simulate(depth=1, cells=30, genes=5), distance_weight="much")
 
 
+def test_a_fit_is_gone_on_with_and_not_written_over(cells: Any, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="n_neighbors >= 2, got 1"):
+        fit(cells, n_neighbors=1, folder=tmp_path)  # at once, not after the training
+    assert not list(tmp_path.iterdir())
+    fit(cells, folder=tmp_path, **FAST)
+    with pytest.raises(ValueError, match=r"already holds a run\. .* in Python resume=True"):
+        fit(cells, folder=tmp_path, **FAST)
+    longer = FAST | {"max_epochs": FAST["max_epochs"] + 1}
+    assert len(fit(cells, folder=tmp_path, resume=True, **longer).history) == longer["max_epochs"]
+
+
 def test_several_batches_are_given_together(cells: Any) -> None:
     cells.obs["donor"] = np.arange(90) % 3
     model = fit(cells, batch_key=["batch", "donor"], **FAST)

@@ -6,7 +6,7 @@ import torch
 
 from horoball.data.array_table import ArrayTable
 from horoball.data.covariates import Covariates
-from horoball.data.standardize import Standardized, Standardizer, Summary, summarize
+from horoball.data.standardize import Standardized, Standardizer, Summary, common_spread, summarize
 from horoball.data.table import Order
 
 
@@ -70,6 +70,23 @@ def test_a_constant_feature_becomes_zero_and_comes_back(value: float) -> None:
     assert scaler.std.tolist() == [1.0]
     assert torch.equal(scaled, torch.zeros_like(scaled))
     assert torch.equal(scaler.inverse(scaled), torch.from_numpy(x))
+
+
+def test_a_feature_that_varies_by_its_rounding_alone_becomes_zero() -> None:
+    x = torch.from_numpy((1.7e9 + np.random.default_rng(0).uniform(0, 300, (200, 1))).astype(np.float32))
+    summary = summarize(ArrayTable(x))
+    assert summary.std > 0
+    scaled = Standardizer(summary.mean, summary.std)(x)
+    assert scaled.abs().max() < 1e-6
+
+
+@pytest.mark.parametrize("unit", [1e-23, 1.0, 1e20])
+def test_columns_of_one_unit_are_scaled_whatever_it_is_and_constants_do_not_count(unit: float) -> None:
+    x = torch.zeros(500, 100)
+    x[:, :3] = unit * torch.randn(500, 3, generator=torch.Generator().manual_seed(0))
+    spread = common_spread(summarize(ArrayTable(x)).std)
+    assert spread is not None
+    assert float(spread) == pytest.approx(unit, rel=0.1)
 
 
 def test_scaled_rows_have_mean_zero_and_standard_deviation_one_and_come_back() -> None:

@@ -9,9 +9,16 @@ import pytest
 
 from horoball.training.about import expect_graph, expect_same, expect_table
 
-TRAINING = {"seed": 0, "batch_size": 128, "validation": 0.1, "max_epochs": 5}
-TABLE = {"model": {"d": 2, "c": 1.0}, "training": TRAINING, "columns": ["a", "b"], "label": None}
-GRAPH = {"model": {"d": 2, "c": 1.0}, "training": TRAINING, "graph": {"nodes": 4, "digest": "0f"}}
+TRAINING = {"seed": 0, "batch_size": 128, "validation": 0.1, "max_epochs": 5, "beta": 1.0}
+TABLE = {
+    "model": {"d": 2, "c": 1.0},
+    "training": TRAINING,
+    "columns": ["a", "b"],
+    "label": None,
+    "rows": 8,
+    "data": "0f",
+}
+GRAPH = {"model": {"d": 2, "c": 1.0}, "training": TRAINING, "graph": {"nodes": 4, "digest": "0f"}, "non_edges": None}
 
 
 @pytest.mark.parametrize(
@@ -26,6 +33,10 @@ GRAPH = {"model": {"d": 2, "c": 1.0}, "training": TRAINING, "graph": {"nodes": 4
         (TABLE, TABLE | {"training": {"seed": 1, "max_epochs": 9}}, "has seed = 0, not 1. Resume with the options"),
         (TABLE, TABLE | {"training": {"validation": 0.2}}, r"has validation = 0\.1, not 0\.2. Resume with the options"),
         (GRAPH, GRAPH | {"training": {"batch_size": 64}}, "has batch_size = 128, not 64. Resume with the options"),
+        (TABLE, TABLE | {"training": TRAINING | {"beta": 2.0}}, r"has beta = 1\.0, not 2\.0. Resume with the options"),
+        (TABLE, TABLE | {"rows": 9}, "has rows = 8, not 9. Resume with the options"),
+        (TABLE, TABLE | {"data": "1f"}, "is of other rows. Resume with the file of the first fit"),
+        (GRAPH, GRAPH | {"non_edges": 3}, "has non_edges = None, not 3. Resume with the options"),
         (TABLE, TABLE | {"covariates": {"batch": ["a"]}}, "has other batches. Resume with the options"),
         (TABLE, TABLE | {"label": "kind"}, "has the label None, not 'kind'"),
     ],

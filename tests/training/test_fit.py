@@ -18,9 +18,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from horoball.data import ArrayTable
+from horoball.data import ArrayTable, read
 from horoball.models import VAE, ModelConfig
 from horoball.training import TrainConfig, fit, loop
+from horoball.training import run as runs
 from horoball.training import state as states
 from horoball.training.checkpoint import load_checkpoint
 from horoball.training.progress import Silent
@@ -166,6 +167,22 @@ def test_another_run_is_refused_before_the_geodesics_are_computed(
         train_run(rows(), {"hidden": (16,), "d": 5}, config, tmp_path, resume=True)
     assert "Scaling" in caplog.text
     assert "geodesics" not in caplog.text
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_landmarks_are_the_rows_that_are_trained_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, streamed: bool
+) -> None:
+    seen: dict[str, Any] = {}
+
+    def fitted(model: VAE, table: ArrayTable, *_: object, distances: Any, **__: object) -> states.State:
+        seen.update(rows=table.matrix(), landmarks=distances.landmarks)
+        return states.State()
+
+    monkeypatch.setattr(runs, "fit", fitted)
+    table = read(parquet(tmp_path)) if streamed else rows()
+    train_run(table, {"hidden": (16,)}, TrainConfig(distance_weight=10.0))
+    assert torch.equal(seen["landmarks"], seen["rows"])
 
 
 def test_what_a_killed_writer_left_is_removed_on_resuming(tmp_path: Path) -> None:

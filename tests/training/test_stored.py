@@ -17,8 +17,8 @@ from horoball.graphs import PoincareGraphVAE
 from horoball.training import TrainConfig
 from horoball.training.checkpoint import load_checkpoint, save_checkpoint
 from horoball.training.graph_run import GRAPH, GraphRun, train_graph
-from horoball.training.run import FINAL, Run, train
-from horoball.training.state import LAST
+from horoball.training.run import Run, train
+from horoball.training.state import FINAL, LAST
 
 TABLE = ArrayTable(torch.randn(60, 4, generator=torch.Generator().manual_seed(0)))
 

@@ -15,7 +15,7 @@ from horoball.manifolds import PoincareBall
 from horoball.neighbors import Index
 from horoball.neighbors.search import others
 
-__all__ = ["fuzzy_weights", "nearest", "neighbours"]
+__all__ = ["expect_neighbourhood", "fuzzy_weights", "nearest", "neighbours"]
 
 _HALVINGS = 60  # of the interval of a width: to the last digit
 
@@ -39,8 +39,7 @@ def neighbours(cells: Any, n_neighbors: int = 15, *, key: str = "poincare") -> N
         >>> cells.obsp["poincare_distances"].nnz, cells.uns["poincare"]["params"]["n_neighbors"]
         (240, 5)
     """
-    if n_neighbors < 2:
-        raise ValueError(f"A neighbourhood has the cell and at least one other: n_neighbors >= 2, got {n_neighbors}.")
+    expect_neighbourhood(n_neighbors)
     ball, z = ball_of(cells, key), coordinates(cells, key)
     n = len(z)
     k = min(n_neighbors, n) - 1
@@ -52,6 +51,19 @@ def neighbours(cells: Any, n_neighbors: int = 15, *, key: str = "poincare") -> N
     params = {"n_neighbors": k + 1, "method": "umap", "metric": "poincare", "use_rep": f"X_{key}"}
     cells.uns[key] |= {f"{what}_key": name for what, name in names.items()}
     cells.uns[key]["params"] = dict(cells.uns[key]["params"]) | params
+
+
+def expect_neighbourhood(n_neighbors: int | None) -> None:
+    """Refuse a neighbourhood without neighbours; None is no graph at all.
+
+    Example:
+        >>> expect_neighbourhood(1)
+        Traceback (most recent call last):
+        ...
+        ValueError: A neighbourhood has the cell and at least one other: n_neighbors >= 2, got 1.
+    """
+    if n_neighbors is not None and n_neighbors < 2:
+        raise ValueError(f"A neighbourhood has the cell and at least one other: n_neighbors >= 2, got {n_neighbors}.")
 
 
 def nearest(z: Tensor, ball: PoincareBall, k: int) -> tuple[np.ndarray, np.ndarray]:

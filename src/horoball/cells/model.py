@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from horoball.annotated import annotated
-from horoball.cells.graph import neighbours
+from horoball.cells.graph import expect_neighbourhood, neighbours
 from horoball.cells.places import write
 from horoball.data.cells import cell_table, is_cells
 from horoball.data.table import Table
@@ -129,7 +129,7 @@ def fit(
     c: float | str = 1.0,
     posterior: str = "wrapped",
     likelihood: str = "negative_binomial",
-    hidden: tuple[int, ...] = (128,),
+    hidden: int | tuple[int, ...] = (128,),
     beta: float = 1.0,
     distance_weight: float | str = "auto",
     max_epochs: int = 200,
@@ -139,8 +139,9 @@ def fit(
     patience: int = 20,
     n_neighbors: int | None = 15,
     key_added: str = "poincare",
-    random_state: int = 0,
+    random_state: int | None = 0,
     folder: str | Path | None = None,
+    resume: bool = False,
     verbose: bool = False,
 ) -> CellModel:
     """Fit a map to cells, and write it to their AnnData.
@@ -155,8 +156,8 @@ def fit(
         n_components: Dimension of the ball.
         c: Minus the curvature; 0 for the Euclidean model, "learn" to learn it from 1.
         posterior: "wrapped", or "riemannian", which in many dimensions mixes batches only after many epochs.
-        likelihood: "negative_binomial" for counts; "normal" for real numbers, such as logarithms.
-        hidden: Sizes of the encoder's hidden layers; the decoder has them in reverse.
+        likelihood: "negative_binomial" for counts, which "auto" is too; "normal" for real numbers, such as logarithms.
+        hidden: Sizes of the encoder's hidden layers, or the size of one; the decoder has them in reverse.
         beta: Weight of the divergence.
         distance_weight: Weight of the term that keeps distances along the data, within batches; "auto" switches it on
             for maps, of two or three dimensions.
@@ -167,8 +168,9 @@ def fit(
         patience: Epochs without a better validation loss before stopping.
         n_neighbors: Size of the neighbourhoods of the graph, see `neighbours`; None for no graph.
         key_added: Names the places that are written to.
-        random_state: Seed; the same seed gives the same map.
+        random_state: Seed; the same seed gives the same map, and None another one each time.
         folder: Where the run is kept while it trains, with checkpoints; nothing is written without one.
+        resume: Go on with the folder's run, if there is one.
         verbose: Whether a progress bar is shown.
 
     Example:
@@ -181,6 +183,7 @@ def fit(
     annotated()
     if not is_cells(cells) or isinstance(cells, str | Path):
         raise TypeError(f"Cells come as AnnData, got {type(cells).__name__}. Read a file with anndata.read_h5ad.")
+    expect_neighbourhood(n_neighbors)
     batch = [batch_key] if isinstance(batch_key, str) else list(batch_key or ())
     table = cell_table(cells, layer=layer, batch=batch)
     fields = cell_fields(likelihood)
@@ -191,13 +194,13 @@ def fit(
         batch_size=batch_size,
         learning_rate=learning_rate,
         beta=beta,
-        seed=random_state,
+        seed=int(np.random.default_rng().integers(1 << 31)) if random_state is None else random_state,
         validation=validation_fraction,
         patience=patience,
     )
-    fields |= {"d": n_components, "posterior": posterior, "hidden": tuple(hidden), **choices.curvature_fields(c)}
-    place = None if folder is None else Path(folder)
-    run = train(table, fields, config, place, progress=Bar() if verbose else Silent(), about={"key": key_added})
+    fields |= {"d": n_components, "posterior": posterior, "hidden": hidden, **choices.curvature_fields(c)}
+    place, progress = None if folder is None else Path(folder), Bar() if verbose else Silent()
+    run = train(table, fields, config, place, resume=resume, progress=progress, about={"key": key_added})
     model = CellModel(run, key_added)
     model._write(cells, table, n_neighbors)
     return model

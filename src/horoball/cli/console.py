@@ -59,10 +59,10 @@ Label = Annotated[str | None, typer.Option(help="A column to keep aside, as the 
 Output = Annotated[Path, typer.Option("--output", "-o", help="The file to write.")]
 
 
-def number(option: str, given: str, word: str) -> float:
-    """An option that is a number or a word, where it is not the word."""
+def number(option: str, given: str, word: str) -> float | str:
+    """An option that is a number or a word."""
     try:
-        return float(given)
+        return word if given == word else float(given)
     except ValueError:
         raise ValueError(f"{option} is a number or '{word}', got {given!r}.") from None
 
@@ -82,15 +82,17 @@ def show(run: Run, folder: Path) -> None:
     """Print what a run is and how it went."""
     about = run.about
     model = about["model"]
-    last = run.history[-1] if run.history else {}
+    # The weights are those of the best validation loss, where one was watched.
+    kept = min(run.history, key=lambda line: line.get("validation", -line["epoch"]), default={})
     numbers = {
         "run": str(folder),
         "rows × columns": f"{about['rows']:,} × {len(run.columns)}",
-        "posterior": f"{model['posterior']}, d = {model['d']}, c = {last.get('c', model['c']):.4g}",
+        "posterior": f"{model['posterior']}, d = {model['d']}, c = {run.model.ball.c_value:.4g}",
         "likelihood": model["likelihood"],
         "epochs": str(len(run.history)),
     }
-    numbers |= {name: f"{last[name]:.4f}" for name in ("loss", "kl", "validation") if name in last}
+    numbers |= {"best epoch": f"{kept['epoch']:.0f}"} if "validation" in kept else {}
+    numbers |= {name: f"{kept[name]:.4f}" for name in ("loss", "kl", "validation") if name in kept}
     print_table(numbers)
 
 

@@ -71,15 +71,17 @@ def fit_graph(
     Example: horoball graph fit friends.csv -o run
     """
     from horoball.data import read_graph
+    from horoball.training.choices import curvature_fields, prior_fields
     from horoball.training.fit_graph import training_for
     from horoball.training.graph_run import encoder_for, train_graph
     from horoball.training.loop import Interrupted
     from horoball.training.progress import Bar, Silent
+    from horoball.training.state import expect_room
 
     log_to_console()
-    if any((output / name).exists() for name in ("model.safetensors", "last.safetensors")) and not resume:
-        raise ValueError(f"{output} already holds a run. Choose another folder, or go on with --resume.")
-    curvature, learn = (1.0 if c == "learn" else number("--c", c, "learn")), c == "learn"
+    expect_room(output, resume=resume)  # before the data are read
+    curvature = curvature_fields(number("--c", c, "learn"))
+    prior = prior_fields(number("--prior-scale", prior_scale, "learn"))
     drawn: Any = None if non_edges == "all" else non_edges
     if non_edges not in ("all", "auto"):
         if not non_edges.isdecimal():
@@ -90,13 +92,11 @@ def fit_graph(
         kind = encoder_for(graph) if encoder is Encoder.auto else encoder.value
         model = {
             "d": dim,
-            "c": curvature,
-            "learn_c": learn,
             "encoder": kind,
             "edges": law.value,
             "hidden": hidden,
-            "prior_scale": 1.0 if prior_scale == "learn" else number("--prior-scale", prior_scale, "learn"),
-            "learn_prior": prior_scale == "learn",
+            **curvature,
+            **prior,
         }
         given = {"max_epochs": max_epochs, "batch_size": batch_size, "learning_rate": learning_rate}
         config = training_for(kind, **given, beta=beta, seed=seed)

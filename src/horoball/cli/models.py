@@ -91,23 +91,23 @@ def fit(
     from horoball.training.loop import Interrupted
     from horoball.training.progress import Bar, Progress, Silent
     from horoball.training.run import train
+    from horoball.training.state import expect_room
     from horoball.training.tensorboard import Scalars
 
     log_to_console()
-    curvature = choices.curvature_fields("learn" if c == "learn" else number("--c", c, "learn"))
-    if any((output / name).exists() for name in ("model.safetensors", "last.safetensors")) and not resume:
-        raise ValueError(f"{output} already holds a run. Choose another folder, or go on with --resume.")
+    curvature = choices.curvature_fields(number("--c", c, "learn"))
+    expect_room(output, resume=resume)  # before the data are read
     model = {"d": dim, "posterior": "riemannian", "likelihood": likelihood.value, "hidden": (200,), **curvature}
     if is_cells(data):
         table = cell_table(data, layer=layer, batch=batch or (), label=label)
-        model |= cell_fields("negative_binomial" if likelihood == LikelihoodName.auto else likelihood.value)
+        model |= cell_fields(likelihood.value)
     elif batch or layer != "auto":
         raise ValueError(f"--layer and --batch are for .h5ad files, not for {data}.")
     else:
         table = read(data, label)
     model |= {} if posterior is None else {"posterior": posterior.value}
     model |= {} if hidden is None else {"hidden": (hidden,)}
-    weight = "auto" if distance_weight == "auto" else number("--distance-weight", distance_weight, "auto")
+    weight = number("--distance-weight", distance_weight, "auto")
     config = TrainConfig(
         distance_weight=choices.distance_weight(weight, table, dim, library=bool(model.get("library"))),
         max_epochs=max_epochs,
@@ -210,11 +210,11 @@ def evaluate(
     from horoball.training.run import Run
 
     fitted = Run.load(run)
-    table = fitted.scaled(read_for(data, fitted))
+    table = read_for(data, fitted)
     torch.manual_seed(0)
     sums = torch.zeros(4, dtype=torch.float64)
     with torch.no_grad():
-        for block in table.blocks(1024):
+        for block in fitted.blocks(table, 1024):
             bound = elbo(fitted.model, block, kl="sample")
             terms = (bound.value, bound.kl, log_likelihood(fitted.model, block, samples), torch.ones(len(block)))
             sums += torch.stack([term.double().sum() for term in terms])

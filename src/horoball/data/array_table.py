@@ -11,11 +11,22 @@ import torch
 from torch import Tensor
 
 from horoball.data.covariates import Covariates
-from horoball.data.table import Batch, Order, Table
+from horoball.data.rounding import tell_rounded
+from horoball.data.table import Batch, Order, Table, digest
 
-__all__ = ["ArrayTable"]
+__all__ = ["ArrayTable", "held_out"]
 
 _BLOCK_VALUES = 1 << 24  # numbers of a block: 64 MiB
+
+
+def held_out(rows: int, part: float, seed: int = 0) -> np.ndarray:
+    """The rows that `ArrayTable.split` holds out of a table.
+
+    Example:
+        >>> len(held_out(10, 0.2))
+        2
+    """
+    return np.random.default_rng((seed, 0x5EED)).permutation(rows)[: int(rows * part)]
 
 
 class ArrayTable(Table):
@@ -59,6 +70,8 @@ class ArrayTable(Table):
             raise ValueError(f"Expected covariates of {self._rows} rows, got {len(covariates.codes)}.")
         if len(self.columns) != shape[1]:
             raise ValueError(f"Expected {shape[1]} column names, got {len(self.columns)}.")
+        if isinstance(x, np.ndarray):
+            tell_rounded(x, self.columns)
 
     @property
     def rows(self) -> int:
@@ -106,7 +119,7 @@ class ArrayTable(Table):
             >>> train.rows, held.rows
             (8, 2)
         """
-        held = self.held_out(part, seed)
+        held = held_out(self._rows, part, seed)
         if not len(held):
             return self, None
         return self._part(np.setdiff1d(np.arange(self._rows), held)), self._part(held)
@@ -125,14 +138,13 @@ class ArrayTable(Table):
             shard.name_column = self.name_column
         return shards
 
-    def held_out(self, part: float, seed: int = 0) -> np.ndarray:
-        """The rows that `split` holds out.
-
-        Example:
-            >>> len(ArrayTable(np.eye(10)).held_out(0.2))
-            2
-        """
-        return np.random.default_rng((seed, 0x5EED)).permutation(self._rows)[: int(self._rows * part)]
+    def fingerprint(self) -> str:
+        """Of all numbers, and of the categories of the rows."""
+        if self._sparse is None:
+            parts = [self._x.contiguous().numpy()]
+        else:
+            parts = [self._sparse.indptr, self._sparse.indices, self._sparse.data]
+        return digest(*parts, *([] if self.covariates is None else [self.covariates.codes]))
 
     def _part(self, index: np.ndarray) -> ArrayTable:
         index = np.sort(index)

@@ -17,6 +17,7 @@ from horoball.data.column_names import some_names
 from horoball.data.numpy_files import load_arrays
 from horoball.data.parquet import ParquetTable
 from horoball.data.parsing import parsing
+from horoball.data.rounding import tell_rounded
 from horoball.data.row_groups import ParquetFiles
 from horoball.data.table import Table
 
@@ -60,7 +61,7 @@ def read(source: Any, label: str | None = None, *, label_may_miss: bool = False,
     if hasattr(source, "tocsr"):
         return _checked(ArrayTable(source), "The sparse matrix")
     if hasattr(source, "columns") and hasattr(source, "to_numpy"):
-        return _checked(_read_frame(source, label), "The data frame")
+        return _checked(_read_frame(source, label, label_may_miss), "The data frame")
     if isinstance(source, np.ndarray | Tensor):
         return _checked(ArrayTable(_number_array(source)), "The array")
     if isinstance(source, list | tuple) and not _are_pairs(source):
@@ -186,7 +187,9 @@ def _read_csv(path: str, delimiter: str, label: str | None, may_miss: bool, ids:
             raise ValueError(f"{path} has a missing value in column {name[:40]!r}, line {row}. Fill or drop such rows.")
         if not any(test(column.type) for test in (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean)):
             raise ValueError(_about_text(path, name[:40], column))
-        x[:, position] = column.to_numpy()
+        values = column.to_numpy()
+        tell_rounded(values[:, None], [name])
+        x[:, position] = values
     labels = None if label is None else np.asarray(frame.column(label).to_pylist())
     table = ArrayTable(x, columns, labels)
     if ids is not None:
@@ -207,10 +210,12 @@ def _about_text(path: str, name: str, column: Any) -> str:
     return f"Column {name!r} of {path} holds {column.type}, not numbers. Pass it as the label (--label), or drop it."
 
 
-def _read_frame(frame: Any, label: str | None) -> Table:
+def _read_frame(frame: Any, label: str | None, may_miss: bool) -> Table:
     names = [str(name) for name in frame.columns]
     if label is not None and label not in names:
-        raise ValueError(f"The data frame has no column {label!r}. Its columns are: {some_names(names)}.")
+        if not may_miss:
+            raise ValueError(f"The data frame has no column {label!r}. Its columns are: {some_names(names)}.")
+        label = None
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
         raise ValueError(f"The data frame has columns of the same name: {some_names(twice)}. Rename them.")
@@ -223,7 +228,7 @@ def _read_frame(frame: Any, label: str | None) -> Table:
             raise ValueError(
                 f"Column {name!r} of the data frame holds {array.dtype}, not numbers. Name it as the label, or drop it."
             )
-    return ArrayTable(np.stack(arrays, 1).astype(np.float32) if arrays else np.empty((len(frame), 0)), columns, labels)
+    return ArrayTable(np.stack(arrays, 1) if arrays else np.empty((len(frame), 0)), columns, labels)
 
 
 def _are_pairs(items: Any) -> bool:

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from horoball.data.table import Batch, Order, Table
 
-__all__ = ["Standardized", "Standardizer", "Summary", "common_spread", "summarize"]
+__all__ = ["Standardized", "Standardizer", "Summary", "common_spread", "standardized", "summarize"]
 
 
 class Summary:
@@ -88,6 +88,8 @@ _ALIKE = 10.0  # largest spread over the middle one, up to which columns are tak
 def common_spread(std: Tensor) -> Tensor | None:
     """The root mean square of the columns' spreads, for columns in one unit: none spreads far wider than the others.
 
+    Columns that do not vary are left out of it.
+
     Columns of one unit (genes, pixels, principal components) lose their distances when each is scaled by itself.
 
     Example:
@@ -97,7 +99,19 @@ def common_spread(std: Tensor) -> Tensor | None:
     varying = std[std > 0]
     if not len(varying) or float(varying.max()) > _ALIKE * float(varying.median()):
         return None
-    return std.square().mean().sqrt()
+    return varying.double().square().mean().sqrt().float()  # a square of what float32 holds may be beyond it
+
+
+def standardized(x: Tensor, mean: Tensor, std: Tensor) -> Tensor:
+    """(x − mean)/std of the features of rows; what follows them stays as it is.
+
+    Example:
+        >>> standardized(torch.tensor([[5.0, 1.0]]), torch.tensor([1.0]), torch.tensor([2.0]))
+        tensor([[2., 1.]])
+    """
+    features = len(mean)
+    scaled = (x[:, :features] - mean) / std
+    return scaled if x.shape[1] == features else torch.cat((scaled, x[:, features:]), 1)
 
 
 class Standardizer:
@@ -115,12 +129,14 @@ class Standardizer:
 
     def __init__(self, mean: Tensor, std: Tensor) -> None:
         self.mean = mean
-        # A feature that does not vary carries nothing; dividing by its rounding error would make it noise.
-        self.std = torch.where(std > 1e-7 * mean.abs().clamp_min(1e-30), std, 1.0)
+        # A feature that does not vary carries nothing; dividing by its rounding error, or by 1, would make it noise.
+        size = mean.abs()
+        rounded = torch.where(std > 1e-12 * size, size, 1.0)
+        self.std = torch.where(std > 1e-7 * size, std, rounded)
 
     def __call__(self, x: Tensor) -> Tensor:
-        """Standardised rows."""
-        return (x - self.mean) / self.std
+        """Standardised rows; codes of covariates, which follow the features, stay as they are."""
+        return standardized(x, self.mean, self.std)
 
     def inverse(self, x: Tensor) -> Tensor:
         """Rows in their own units.
@@ -166,6 +182,10 @@ class Standardized(Table):
         """The table's names."""
         return self.table.read_names()
 
+    def fingerprint(self) -> str:
+        """The table's: what it is scaled by follows from it."""
+        return self.table.fingerprint()
+
     def shards(self, rows: int) -> list[Standardized]:
         """The table's shards, standardised."""
         return [Standardized(shard, self.scaler) for shard in self.table.shards(rows)]
@@ -182,15 +202,9 @@ class Standardized(Table):
     def batches(self, order: Order) -> Iterator[Batch]:
         """Standardised batches."""
         for batch in self.table.batches(order):
-            yield batch._replace(x=self._scaled(batch.x))
+            yield batch._replace(x=self.scaler(batch.x))
 
     def blocks(self, rows: int = 65536) -> Iterator[Tensor]:
         """Standardised rows in their own order."""
         for block in self.table.blocks(rows):
-            yield self._scaled(block)
-
-    def _scaled(self, x: Tensor) -> Tensor:
-        """Standardised features; codes of covariates stay as they are."""
-        if self.covariates is None:
-            return self.scaler(x)
-        return torch.cat((self.scaler(x[:, : self.features]), x[:, self.features :]), 1)
+            yield self.scaler(block)

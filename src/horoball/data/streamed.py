@@ -22,9 +22,11 @@ import torch
 from torch import Tensor
 
 from horoball.data.row_groups import Stretch
-from horoball.data.table import Batch, Order, Table
+from horoball.data.table import Batch, Order, Table, digest
 
 __all__ = ["Reader", "StreamedTable"]
+
+_SAMPLE, _FIRST = 16, 16  # stretches of a fingerprint, and rows of each
 
 
 class Reader(Protocol):
@@ -66,6 +68,13 @@ class StreamedTable(Table):
         index = np.random.default_rng((seed, 0x5EED)).permutation(len(units))
         kept, held = ([units[i] for i in sorted(chosen)] for chosen in (index[count:], index[:count]))
         return self._part(kept), self._part(held)
+
+    def fingerprint(self) -> str:
+        """Of how the rows lie, and of the first ones of some stretches; the others are not read."""
+        chosen = [self._units[i] for i in np.unique(np.linspace(0, len(self._units) - 1, _SAMPLE, dtype=int))]
+        firsts = [unit._replace(rows=min(_FIRST, unit.rows), whole=unit.rows <= _FIRST) for unit in chosen]
+        sample = self._reader().read(firsts)
+        return digest(np.array([unit.rows for unit in self._units]), sample)
 
     def shards(self, rows: int) -> list[Self]:
         """Tables of consecutive stretches, of that many rows or more each, so that no row group is decoded twice."""

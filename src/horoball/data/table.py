@@ -7,6 +7,7 @@ ranks) alone, so a run that is resumed, or restarted on a failure, sees the batc
 from __future__ import annotations
 
 import copy
+import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
@@ -17,7 +18,21 @@ from torch import Tensor
 
 from horoball.data.covariates import Covariates
 
-__all__ = ["Batch", "Order", "Step", "Table"]
+__all__ = ["Batch", "Order", "Step", "Table", "digest"]
+
+
+def digest(*parts: Any) -> str:
+    """A name for arrays: others have another.
+
+    Example:
+        >>> digest(np.zeros(3)) == digest(np.zeros(3)), digest(np.zeros(3)) == digest(np.ones(3))
+        (True, False)
+    """
+    found = hashlib.sha256()
+    for part in map(np.ascontiguousarray, parts):
+        found.update(f"{part.dtype} {part.shape}".encode())
+        found.update(part.data)
+    return found.hexdigest()[:16]
 
 
 class Order(NamedTuple):
@@ -123,6 +138,10 @@ class Table(ABC):
     def read_names(self) -> Any:
         """One name per row, as a list or an Arrow array, read now if the table is streamed; None without names."""
         return self.names
+
+    @abstractmethod
+    def fingerprint(self) -> str:
+        """A name for the rows: another table has another; what is not in memory is named by a sample of it."""
 
     @abstractmethod
     def shards(self, rows: int) -> list[Self]:

@@ -12,6 +12,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from horoball.data.read_graph import read_graph
+from horoball.training.choices import curvature_fields, prior_fields
 from horoball.training.fit_graph import training_for
 from horoball.training.graph_run import GraphRun, encoder_for, train_graph
 from horoball.training.progress import Bar, Silent
@@ -111,15 +112,13 @@ class PoincareGraphVAE(BaseEstimator):
             seed=int(check_random_state(self.random_state).randint(2**31 - 1)),
         )
         model = {
-            "d": int(self.n_components),
-            "c": 1.0 if self.c == "learn" else float(self.c),
-            "learn_c": self.c == "learn",
+            "d": self.n_components,
             "encoder": encoder,
             "edges": self.edges,
             "posterior": self.posterior,
             "hidden": self.hidden,
-            "prior_scale": 1.0 if self.prior_scale == "learn" else float(self.prior_scale),
-            "learn_prior": self.prior_scale == "learn",
+            **prior_fields(self.prior_scale),
+            **curvature_fields(self.c),
         }
         progress = Bar() if self.verbose else Silent()
         self._take(train_graph(graph, model, config, non_edges=self.non_edges, progress=progress))
@@ -171,6 +170,7 @@ class PoincareGraphVAE(BaseEstimator):
             training = run.about["training"]
             kept = {name: config[name] for name in ("encoder", "edges", "posterior", "hidden")}
             kept |= {name: training[name] for name in ("beta", "max_epochs", "batch_size", "learning_rate")}
+            kept["non_edges"] = run.about["non_edges"]
             kept["prior_scale"] = "learn" if config["learn_prior"] else config["prior_scale"]
             estimator = cls(config["d"], c="learn" if config["learn_c"] else config["c"], **kept)
             estimator._take(run)

@@ -151,8 +151,8 @@ def compare_twins(
 def _judged(run: Run, table: ArrayTable, held: ArrayTable, c: float, seed: int, samples: int) -> Twin:
     with torch.random.fork_rng(devices=[]), torch.no_grad():
         torch.manual_seed(seed)
-        held_out = torch.cat(list(run.scaled(held).blocks()))
+        held_out = torch.cat(list(run.blocks(held)))
         likelihood = float(log_likelihood(run.model, held_out, samples).mean())
-        z = torch.cat([run.model.embed(block).double() for block in run.scaled(table).blocks()])
+        z = torch.cat([run.model.embed(block).double() for block in run.blocks(table)])
     judged = metrics(run.seen(table), z, run.model.ball, labels=table.labels)
     return Twin(c, seed, likelihood, judged, len(run.history), z)

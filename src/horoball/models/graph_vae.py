@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import Self
 
 import torch
 from torch import Tensor, nn
@@ -15,12 +15,13 @@ from horoball.models.edges import EDGES, Edges
 from horoball.models.graph_encoder import ENCODERS, FreeEncoder, GraphEncoder
 from horoball.models.posterior import POSTERIORS
 from horoball.models.vae import Prior
+from horoball.settings import Settings
 
 __all__ = ["GraphConfig", "GraphVAE"]
 
 
 @dataclass(frozen=True)
-class GraphConfig:
+class GraphConfig(Settings):
     """What a model of a graph is made from: numbers and names only, as they stand in a checkpoint.
 
     Example:
@@ -42,6 +43,7 @@ class GraphConfig:
 
     def __post_init__(self) -> None:
         """Refuse what no model can be made from."""
+        super().__post_init__()
         for name, value, choices in (
             ("posterior", self.posterior, POSTERIORS),
             ("edges", self.edges, EDGES),
@@ -58,14 +60,6 @@ class GraphConfig:
             raise ValueError('The encoder "free" does not look at features. Leave them out, or take encoder="gcn".')
         if not self.prior_scale > 0:
             raise ValueError(f"prior_scale must be above 0, got {self.prior_scale}.")
-
-    def as_dict(self) -> dict[str, Any]:
-        """The fields, ready for JSON."""
-        return asdict(self)
-
-    def replace(self, **changes: Any) -> Self:
-        """The same with some fields changed."""
-        return replace(self, **changes)
 
 
 class GraphVAE(nn.Module):

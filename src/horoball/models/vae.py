@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import Self
 
 import torch
 from torch import Tensor, nn
@@ -18,12 +18,13 @@ from horoball.models.decoder import DECODERS, Decoder
 from horoball.models.encoder import Encoder
 from horoball.models.given import Given, one_hot
 from horoball.models.posterior import check_posterior, posterior_kind
+from horoball.settings import Settings
 
 __all__ = ["VAE", "ModelConfig", "Prior"]
 
 
 @dataclass(frozen=True)
-class ModelConfig:
+class ModelConfig(Settings):
     """What a model is made from: numbers and names only, as they stand in a checkpoint.
 
     Example:
@@ -50,6 +51,7 @@ class ModelConfig:
 
     def __post_init__(self) -> None:
         """Refuse what no model can be made from."""
+        super().__post_init__()
         for name, value, choices in (
             ("likelihood", self.likelihood, LIKELIHOODS),
             ("decoder", self.decoder, DECODERS),
@@ -69,35 +71,6 @@ class ModelConfig:
             raise ValueError(f"hidden layers need at least one unit each, got hidden = {self.hidden}.")
         if not self.prior_scale > 0:
             raise ValueError(f"prior_scale must be above 0, got {self.prior_scale}.")
-
-    def as_dict(self) -> dict[str, Any]:
-        """The fields, ready for JSON.
-
-        Example:
-            >>> ModelConfig(features=3).as_dict()["hidden"]
-            [600]
-        """
-        return asdict(self) | {"hidden": list(self.hidden), "covariates": list(self.covariates)}
-
-    @classmethod
-    def from_dict(cls, fields: dict[str, Any]) -> Self:
-        """The inverse of `as_dict`.
-
-        Example:
-            >>> ModelConfig.from_dict(ModelConfig(features=3).as_dict()) == ModelConfig(features=3)
-            True
-        """
-        sizes: dict[str, Any] = {name: tuple(fields[name]) for name in ("hidden", "covariates") if name in fields}
-        return cls(**(fields | sizes))
-
-    def replace(self, **changes: Any) -> Self:
-        """The same with some fields changed.
-
-        Example:
-            >>> ModelConfig(features=3, c=1.0).replace(c=0.0).c
-            0.0
-        """
-        return replace(self, **changes)
 
 
 class Prior(nn.Module):

@@ -9,7 +9,10 @@ from horoball.models.vae import ModelConfig
 
 __all__ = ["expect_columns", "expect_described", "expect_graph", "expect_same", "expect_table"]
 
+# Which rows are held out, and which a step has, follows from the first: with others, rows trained on would be watched.
+# The second say what is minimised: the best loss so far would be of another kind than those that follow.
 _DEALING = ("seed", "batch_size", "validation")
+_MINIMISED = ("beta", "distance_weight", "kl", "samples")
 
 
 def expect_described(path: Path, header: dict[str, Any]) -> dict[str, Any]:
@@ -98,14 +101,16 @@ def expect_same(folder: Path, old: dict[str, Any], new: dict[str, Any]) -> None:
         # A run of an older version lacks the fields that came later: they had their defaults.
         before = ModelConfig(features=1).as_dict() | before
     pairs = [(name, before.get(name), now[name]) for name in now if before]
-    # Which rows are held out, and which a step has, follows from these: with others, rows trained on would be watched.
     before, now = old.get("training", {}), new.get("training", {})
-    pairs += [(name, before[name], now[name]) for name in _DEALING if name in before and name in now]
+    pairs += [(name, before[name], now[name]) for name in _DEALING + _MINIMISED if name in before and name in now]
+    pairs += [(name, old[name], new[name]) for name in ("rows", "non_edges") if name in old and name in new]
     for name, was, given in pairs:
         if was != given:
             raise ValueError(
                 f"The run in {folder} has {name} = {was}, not {given}. Resume with the options of the first fit."
             )
+    if old.get("data", new.get("data")) != new.get("data", old.get("data")):
+        raise ValueError(f"The run in {folder} is of other rows. Resume with the file of the first fit.")
     if "columns" in new and old.get("covariates", {}) != new.get("covariates", {}):
         raise ValueError(f"The run in {folder} has other batches. Resume with the options of the first fit.")
     if "label" in new and old.get("label") != new["label"]:

@@ -1,4 +1,4 @@
-"""What is chosen for those who do not choose: the curvature's start, the weight of distances."""
+"""What is chosen for those who do not choose: where curvature and prior start, the weight of distances."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from horoball.data.array_table import ArrayTable
 from horoball.data.count_axes import AXES
 from horoball.data.table import Table
 
-__all__ = ["curvature_fields", "distance_weight", "map_weight"]
+__all__ = ["curvature_fields", "distance_weight", "map_weight", "prior_fields"]
 
 _FEW = 50  # rows below which a graph of 20 neighbours says nothing
 _COSTLY = 1e12  # multiplications of a search for nearest neighbours, some ten seconds
@@ -25,6 +25,18 @@ def curvature_fields(c: float | str) -> dict[str, Any]:
     if c != "learn" and not isinstance(c, Real):
         raise ValueError(f'c is a number or "learn", got {c!r}.')
     return {"c": 1.0 if c == "learn" else float(c), "learn_c": c == "learn"}
+
+
+def prior_fields(scale: float | str) -> dict[str, Any]:
+    """Fields of `ModelConfig` for the prior's standard deviation: a number, or "learn", which starts at 1.
+
+    Example:
+        >>> prior_fields(1.7), prior_fields("learn")
+        ({'prior_scale': 1.7, 'learn_prior': False}, {'prior_scale': 1.0, 'learn_prior': True})
+    """
+    if scale != "learn" and not isinstance(scale, Real):
+        raise ValueError(f'prior_scale is a number or "learn", got {scale!r}.')
+    return {"prior_scale": 1.0 if scale == "learn" else float(scale), "learn_prior": scale == "learn"}
 
 
 def distance_weight(given: float | str, table: Table, d: int, *, library: bool = False) -> float:

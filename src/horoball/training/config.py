@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
-from typing import Any, Self
+from dataclasses import dataclass
+
+from horoball.settings import Settings
 
 __all__ = ["TrainConfig"]
 
 
 @dataclass(frozen=True)
-class TrainConfig:
+class TrainConfig(Settings):
     """Settings of a run; the defaults suit a table of a thousand to a million rows.
 
     Example:
@@ -33,9 +34,12 @@ class TrainConfig:
 
     def __post_init__(self) -> None:
         """Refuse what no run can be made from."""
+        super().__post_init__()
         for name in ("max_epochs", "batch_size", "samples"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}.")
+        if self.seed < 0:
+            raise ValueError(f"seed must be at least 0, got {self.seed}.")
         if not 0 <= self.validation < 1:
             raise ValueError(f"validation is a part of the rows, 0 <= validation < 1, got {self.validation}.")
         if not self.distance_weight >= 0:
@@ -55,11 +59,3 @@ class TrainConfig:
             0.1
         """
         return self.learning_rate * self.decay ** (epoch / max(1, self.max_epochs - 1))
-
-    def as_dict(self) -> dict[str, Any]:
-        """The fields, ready for JSON."""
-        return asdict(self)
-
-    def replace(self, **changes: Any) -> Self:
-        """The same with some fields changed."""
-        return replace(self, **changes)

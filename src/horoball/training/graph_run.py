@@ -25,8 +25,7 @@ from horoball.training.fit_graph import FREE_TRAINING, fit_graph
 from horoball.training.lock import only_run
 from horoball.training.names import names_from_tensors, names_to_tensors
 from horoball.training.progress import Progress
-from horoball.training.run import FINAL
-from horoball.training.state import LAST
+from horoball.training.state import FINAL, LAST, expect_room
 from horoball.training.stored import expect_whole, stored_history, stored_model
 
 __all__ = ["GraphRun", "encoder_for", "non_edges_for", "train_graph"]
@@ -142,6 +141,7 @@ def train_graph(
     """
     options: dict[str, Any] = {"test": test, "non_edges": non_edges, "resume": resume, "progress": progress}
     with only_run(folder):
+        expect_room(folder, resume=resume)
         return _train_graph(graph, model, config, folder, **options)
 
 
@@ -168,8 +168,9 @@ def _train_graph(
         _log.info("Loss: %d random pairs for every edge, an unbiased estimate of the sum over all pairs.", drawn)
     features = 0 if graph.features is None else graph.features.shape[1]
     model_config = GraphConfig(nodes=graph.nodes, features=features, **({"encoder": encoder_for(graph)} | model))
-    torch.manual_seed(config.seed)
-    vae = GraphVAE.from_config(model_config)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(config.seed)
+        vae = GraphVAE.from_config(model_config)
     if isinstance(vae.encoder, FreeEncoder):
         vae.encoder.start_at(path_axes(graph, model_config.d, seed=config.seed))
     digest = hashlib.sha256(graph.edges.contiguous().numpy().tobytes())

@@ -47,7 +47,9 @@ def with_landmarks(
         >>> table.side.shape, term.landmarks.shape
         (torch.Size([50, 50]), torch.Size([50, 3]))
     """
-    if library and isinstance(table, ArrayTable):
+    if library:
+        if not isinstance(table, ArrayTable):
+            raise ValueError("The distance term needs cells in memory, and these are streamed. Set distance_weight=0.")
         held, points = table, count_axes(table)
     else:
         x = torch.cat(list(table.blocks()))

@@ -5,11 +5,15 @@ from __future__ import annotations
 import logging
 from typing import Any
 
+import torch
+from torch import Tensor
+
 from horoball.data.standardize import Summary
 
-__all__ = ["cell_fields", "expect_counts", "expect_suits", "guess_likelihood", "observed_fields"]
+__all__ = ["cell_fields", "expect_counts", "expect_rows", "expect_suits", "guess_likelihood", "observed_fields"]
 
 _COUNTS = ("poisson", "negative_binomial")
+_EXACT = 1 << 24  # from here on float32 has whole numbers only, which says nothing about what they were
 _log = logging.getLogger("horoball")
 
 
@@ -53,7 +57,7 @@ def guess_likelihood(summary: Summary) -> tuple[str, str]:
     low, high = float(summary.low.min()), float(summary.high.max())
     if low >= 0 and high <= 1 and (summary.whole or (low == 0 and high == 1)):
         return "bernoulli", "all values lie in [0, 1]"
-    if summary.whole and low >= 0:
+    if summary.whole and low >= 0 and high < _EXACT:
         mean, variance = float(summary.mean.mean()), float(summary.std.square().mean())
         if variance > 1.5 * mean:
             return "negative_binomial", "the values are counts that vary more than Poisson's"
@@ -64,10 +68,13 @@ def guess_likelihood(summary: Summary) -> tuple[str, str]:
 def cell_fields(likelihood: str = "negative_binomial") -> dict[str, Any]:
     """Fields of `ModelConfig` for cells: counts are negative binomial shares of a library, unless told otherwise.
 
+    "auto" is the negative binomial too: what a count is out of cannot be seen from the numbers.
+
     Example:
         >>> cell_fields()
         {'posterior': 'wrapped', 'hidden': (128,), 'likelihood': 'negative_binomial', 'library': True}
     """
+    likelihood = "negative_binomial" if likelihood == "auto" else likelihood
     fields = {"posterior": "wrapped", "hidden": (128,), "likelihood": likelihood}
     return fields | ({"library": True} if likelihood == "negative_binomial" else {})
 
@@ -98,6 +105,39 @@ def expect_suits(likelihood: str, summary: Summary) -> None:
         raise ValueError(
             "The likelihood categorical needs categories 0, 1, 2 …, but the table holds other numbers. Number the "
             "categories first."
+        )
+
+
+def expect_rows(likelihood: str, x: Tensor, first: int = 0, classes: int | None = None) -> None:
+    """Refuse rows that a fitted model cannot be asked about: its likelihood gives them no probability.
+
+    Args:
+        likelihood: Its name.
+        x: Rows as the model sees them.
+        first: Number of the first one, for the message.
+        classes: Of the categorical likelihood.
+
+    Example:
+        >>> expect_rows("poisson", torch.tensor([[1.0], [-2.0]]), first=10)
+        Traceback (most recent call last):
+        ...
+        ValueError: Row 11 holds -2, but the model is one of counts (poisson). Give it rows like those of the fit.
+    """
+    bad, words = ~torch.isfinite(x), "numbers; none may be missing or infinite"
+    if not bool(bad.any()) and likelihood != "normal":
+        words = {"bernoulli": "values in [0, 1]", "categorical": f"categories 0 to {(classes or 2) - 1}"}.get(
+            likelihood, f"counts ({likelihood})"
+        )
+        bad = x < 0
+        if likelihood == "bernoulli":
+            bad |= x > 1
+        if likelihood == "categorical":
+            bad |= (x >= (classes or 2)) | (x != x.round())
+    if bool(bad.any()):
+        row, column = bad.nonzero()[0].tolist()
+        raise ValueError(
+            f"Row {first + row} holds {float(x[row, column]):g}, but the model is one of {words}. Give it rows like "
+            "those of the fit."
         )
 
 

@@ -126,7 +126,8 @@ def run_loop(
             for group in optimizer.param_groups:
                 group["lr"] = config.rate_at(state.epoch)
             for batch in source.batches(order):
-                losses = _seeded(step_loss, batch, (config.seed, state.epoch, state.step), rank, ranks)
+                numbers = config.seed, state.epoch, state.step
+                losses = _seeded(step_loss, batch, numbers, rank, ranks, compiled=config.compile)
                 # All ranks learn the same sums and so stop at the same step, on a signal or on a loss that is not
                 # finite; none is left waiting for another. The sums travel while the gradients are computed.
                 mine = losses.tolist()
@@ -161,15 +162,21 @@ def run_loop(
     return state
 
 
-def _seeded(loss: Any, batch: Step, numbers: tuple[int, int, int], rank: int, ranks: int) -> Tensor:
-    """The loss of a step with noise drawn from its numbers; ranks with rows of their own get their own."""
+def _seeded(
+    loss: Any, batch: Step, numbers: tuple[int, int, int], rank: int, ranks: int, *, compiled: bool = False
+) -> Tensor:
+    """The loss of a step with noise drawn from its numbers; ranks with rows of their own get their own.
+
+    So do those of compiled code, which cannot deal out the noise of one batch.
+    """
+    noise = "own" if compiled and batch.noise == "dealt" else batch.noise
     seed, epoch, step = numbers
-    mixed = ((seed * 1_000_003 + epoch) * 1_000_003 + step) * 1_000_003 + (rank if batch.noise == "own" else 0)
+    mixed = ((seed * 1_000_003 + epoch) * 1_000_003 + step) * 1_000_003 + (rank if noise == "own" else 0)
     # torch.manual_seed looks for every kind of device, a millisecond each time; this is the generator of this one.
     torch.default_generator.manual_seed(mixed % (1 << 63))
     if torch.cuda.is_initialized():
         torch.cuda.manual_seed_all(mixed % (1 << 63))
-    with dealt(rank, ranks if batch.noise == "dealt" and batch.rows else 1, batch.total):
+    with dealt(rank, ranks if noise == "dealt" and batch.rows else 1, batch.total):
         return loss(*batch.inputs)
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from horoball.data.array_table import ArrayTable
+from horoball.data.array_table import held_out
 from horoball.data.cells import cell_table, is_cells
 from horoball.data.read import read
 from horoball.data.standardize import Standardized, Standardizer, Summary, common_spread, summarize
@@ -31,15 +31,14 @@ from horoball.training.checkpoint import load_checkpoint, save_checkpoint
 from horoball.training.config import TrainConfig
 from horoball.training.fit import fit
 from horoball.training.landmarks import with_landmarks
-from horoball.training.likelihood import observed_fields
+from horoball.training.likelihood import expect_rows, observed_fields
 from horoball.training.lock import only_run
 from horoball.training.progress import Progress
-from horoball.training.state import LAST, State, expect_to_go_on
+from horoball.training.state import FINAL, LAST, State, expect_room, expect_to_go_on
 from horoball.training.stored import expect_whole, stored_history, stored_model
 
 __all__ = ["Run", "train"]
 
-FINAL = "model.safetensors"
 _log = logging.getLogger("horoball")
 
 
@@ -86,9 +85,17 @@ class Run:
         options = self.about.get("reading", {})
         return cell_table(source, genes=self.columns, label=self.label, label_may_miss=True, **options)
 
+    def blocks(self, table: Table, rows: int = 8192) -> Iterator[Tensor]:
+        """Rows of a table as the model sees them, some at a time; refuses those that its likelihood cannot hold."""
+        first = 0
+        for block in self.scaled(table).blocks(rows):
+            expect_rows(self.model.likelihood.name, block[:, : table.features], first, self.about["model"]["classes"])
+            first += len(block)
+            yield block
+
     def seen(self, table: Table) -> Tensor:
         """Features of a table as the encoder's network sees them: scaled, or counts as log(1 + x)."""
-        x = torch.cat(list(self.scaled(table).blocks()))[:, : table.features]
+        x = torch.cat(list(self.blocks(table)))[:, : table.features]
         model = self.about["model"]
         return network_input(x, log=model["log_input"], library=model.get("library", False))
 
@@ -101,7 +108,7 @@ class Run:
     @torch.no_grad()
     def posteriors(self, table: Table) -> Iterator[RiemannianNormal | WrappedNormal]:
         """q(z | x) of all rows, block by block."""
-        for block in self.scaled(table).blocks(8192):
+        for block in self.blocks(table):
             yield self.model.posterior(block)
 
     @torch.no_grad()
@@ -156,13 +163,6 @@ def _scaling(scaler: Standardizer | None) -> dict[str, Tensor]:
     return {} if scaler is None else {"scaler.mean": scaler.mean, "scaler.std": scaler.std}
 
 
-def _trained_on(table: Table, config: TrainConfig) -> np.ndarray | None:
-    """Rows that are not held out; landmarks are drawn from these, or the validation would see what is trained on."""
-    if not isinstance(table, ArrayTable):
-        return None
-    return np.setdiff1d(np.arange(table.rows), table.held_out(config.validation, config.seed))
-
-
 def train(
     table: Table,
     model: dict[str, Any],
@@ -194,6 +194,7 @@ def train(
         torch.Size([200, 2])
     """
     with only_run(folder):
+        expect_room(folder, resume=resume)
         return _train(table, model, config, folder, label=label, resume=resume, progress=progress, about=about)
 
 
@@ -214,8 +215,9 @@ def _train(
     if table.covariates is not None:
         fields["covariates"] = table.covariates.sizes
     model_config = ModelConfig(features=table.features, **fields)
-    torch.manual_seed(config.seed)
-    vae = VAE.from_config(model_config)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(config.seed)
+        vae = VAE.from_config(model_config)
     scaler = _scaler(summary) if fields["likelihood"] == "normal" else None
     if scaler is not None and isinstance(vae.likelihood, Normal):
         vae.likelihood.start_from(summary.std / scaler.std)
@@ -229,6 +231,7 @@ def _train(
         "columns": table.columns,
         "label": label,
         "rows": table.rows,
+        "data": table.fingerprint(),
         "version": version("horoball"),
         **about,
     }
@@ -245,7 +248,9 @@ def _train(
             "Distance weight: %g; geodesics of the 20-neighbour graph are computed first.", config.distance_weight
         )
         options = {"log": model_config.log_input, "library": model_config.library}
-        seen, distances = with_landmarks(seen, candidates=_trained_on(table, config), **options)
+        # Landmarks are trained on, so none is drawn from the rows that are held out below.
+        candidates = np.setdiff1d(np.arange(table.rows), held_out(table.rows, config.validation, config.seed))
+        seen, distances = with_landmarks(seen, candidates=candidates, **options)
     rows, held = seen.split(config.validation, config.seed)
     options = {"validation": held, "resume": resume, "progress": progress, "distances": distances}
     state: State = fit(vae, rows, config, folder, extra=_scaling(scaler), about=run.about, **options)

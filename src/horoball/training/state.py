@@ -1,7 +1,7 @@
 """Where a run stands, and the files of a folder that say so.
 
-`last.safetensors` is what a run goes on from, `best.safetensors` the weights of its best validation loss, and
-`metrics.jsonl` a line of numbers for every epoch.
+`last.safetensors` is what a run goes on from, `best.safetensors` the weights of its best validation loss,
+`metrics.jsonl` a line of numbers for every epoch, and `model.safetensors` what it came to.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from horoball.training.checkpoint import load_checkpoint, load_optimizer, optimi
 from horoball.training.stored import expect_whole
 from horoball.training.whole import whole_file
 
-__all__ = ["BEST", "LAST", "METRICS", "State", "expect_to_go_on", "restore", "save"]
+__all__ = ["BEST", "FINAL", "LAST", "METRICS", "State", "expect_room", "expect_to_go_on", "restore", "save"]
 
-LAST, BEST, METRICS = "last.safetensors", "best.safetensors", "metrics.jsonl"
+LAST, BEST, METRICS, FINAL = "last.safetensors", "best.safetensors", "metrics.jsonl", "model.safetensors"
 
 
 @dataclass
@@ -97,6 +97,25 @@ def restore(folder: Path, objective: torch.nn.Module, optimizer: torch.optim.Opt
         objective.load_state_dict({name: tensors[name] for name in names})
         load_optimizer(optimizer, tensors)
         return State(**header["state"])
+
+
+def expect_room(folder: Path | None, *, resume: bool) -> None:
+    """Refuse to begin a run in a folder that holds one, and to go on with one that has nothing to go on from.
+
+    Example:
+        >>> expect_room(Path("no such folder"), resume=True)
+    """
+    if folder is None:
+        return
+    last, final = ((folder / name).exists() for name in (LAST, FINAL))
+    if (last or final) and not resume:
+        raise ValueError(
+            f"{folder} already holds a run. Choose another folder, or go on with --resume, in Python resume=True."
+        )
+    if final and not last:
+        raise ValueError(
+            f"{folder} holds a model, but no {LAST} to go on from. Choose another folder: this one would be replaced."
+        )
 
 
 def expect_to_go_on(folder: Path | None, about: dict[str, Any]) -> None:
