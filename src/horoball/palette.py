@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from horoball.missing import is_missing
+
 __all__ = ["COLOURS", "colour_of", "named"]
 
 # Colours that colour-blind readers can tell apart: Okabe and Ito's, then Tol's muted ones, as in the viewer by day.
@@ -33,5 +35,5 @@ def named(labels: Any) -> np.ndarray:
         ['a', '(missing)', '(missing)', '(missing)']
     """
     values = np.asarray(labels, dtype=object)
-    known = [value is not None and value == value and str(value).strip() != "" for value in values]
+    known = [not is_missing(value) and str(value).strip() != "" for value in values]
     return np.array([str(value) if there else "(missing)" for value, there in zip(values, known, strict=True)])

@@ -80,7 +80,7 @@ def _sphere(d: int) -> tuple[np.ndarray, np.ndarray]:
 def sphere_rule(d: int, device: torch.device | None = None) -> tuple[Tensor, Tensor]:
     """Nodes P and weights for E[f(cos²(φ/2))], φ the angle from a fixed direction to a uniform one in ℝᵈ, d ≥ 2.
 
-    Good to 1e-9 also for functions with a logarithm at φ = π, as distances to far points are.
+    Good to 1e-8 also for functions with a logarithm at φ = π, as distances to far points are.
 
     Example:
         >>> P, w = sphere_rule(2)

@@ -97,3 +97,10 @@ def test_the_simulated_tree_is_what_it_says() -> None:
         simulate(cells=3)
     with pytest.raises(ValueError, match="1 to 26 batches"):
         simulate(batches=0)
+
+
+def test_a_node_has_no_more_children_than_digits() -> None:
+    with pytest.raises(ValueError, match="branching from 1 to 10"):
+        simulate(depth=1, branching=11, cells=60, genes=5)
+    tree = simulate(depth=1, branching=10, cells=60, genes=5).uns["tree"]
+    assert set(tree.values()) == {"0"}

@@ -8,6 +8,7 @@ from typing import Any
 import anndata
 import h5py
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse
 import torch
@@ -20,6 +21,9 @@ from horoball.data.count_axes import count_axes
 from horoball.data.covariates import Covariates
 from horoball.data.h5ad import DiskRows, H5adTable
 from horoball.data.table import Order, Table
+from horoball.training import TrainConfig
+from horoball.training.run import train
+from horoball.viewer import view_run
 
 ROWS = 103  # a prime: no stretch and no batch divides it
 
@@ -249,3 +253,14 @@ def test_main_axes_do_not_see_depth_and_are_the_same_for_dense_and_sparse_counts
     table = ArrayTable(scipy.sparse.csr_matrix(x))
     count_axes(table)
     assert torch.equal(everything(table), torch.from_numpy(x))  # the table's own counts are not touched
+
+
+@pytest.mark.parametrize("missing", [None, float("nan"), pd.NA, pd.NaT], ids=repr)
+def test_a_missing_batch_is_told_whatever_stands_for_it(missing: object) -> None:
+    with pytest.raises(ValueError, match="The covariate 'batch' is missing in 1 rows, first in row 2"):
+        Covariates.of({"batch": ["a", missing, "b"]})
+
+
+def test_labels_of_a_streamed_file_reach_the_map(streamed: H5adTable) -> None:
+    run = train(streamed, {"hidden": (8,), "likelihood": "normal"}, TrainConfig(max_epochs=1), label="kind")
+    assert '"kind"' in view_run(run, streamed).html

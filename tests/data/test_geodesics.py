@@ -61,3 +61,16 @@ def test_few_points_and_bad_ones() -> None:
         geodesics(np.zeros((6000, 1)))
     with pytest.raises(ValueError, match="neighbours >= 1"):
         neighbour_graph([[0.0], [1.0]], 0)
+
+
+@pytest.mark.parametrize("offset", [1e4, 1e9])
+def test_neighbours_do_not_depend_on_where_the_origin_is(offset: float) -> None:
+    x = np.round(np.random.default_rng(0).normal(size=(200, 10)), 3)
+    near, far = neighbour_graph(x, 5), neighbour_graph(x + offset, 5)
+    assert ((near > 0) != (far > 0)).nnz == 0
+
+
+def test_sources_may_be_a_mask() -> None:
+    x = np.random.default_rng(0).normal(size=(6, 2))
+    mask = np.arange(6) == 4
+    assert np.array_equal(geodesics(x, 2, sources=mask), geodesics(x, 2, sources=[4]))

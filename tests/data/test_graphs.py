@@ -142,3 +142,11 @@ def test_sizes_that_make_no_graph_are_refused():
         random_tree(0)
     with pytest.raises(ValueError, match="edges_per_node=0"):
         preferential_attachment(10, 0)
+
+
+def test_pairs_of_other_nodes_are_refused() -> None:
+    graph = Graph.of([(0, 1), (1, 2)])
+    for pair in ((0, 5), (-1, 0)):
+        with pytest.raises(ValueError, match="Nodes are numbered from 0 to 2, got pairs of"):
+            graph.holds(torch.tensor([pair]))
+    assert graph.holds(torch.empty(0, 2, dtype=torch.int64)).shape == (0,)

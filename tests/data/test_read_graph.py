@@ -51,6 +51,9 @@ def log(caplog):
         ("mixed.txt", "0\t1\n 2   0 \n\n1 \t 3\n2 3"),
         ("commas.edges", TEXT.replace(" ", ", ")),
         ("comments.txt", "# Nodes: 4\n% sym\n" + TEXT.replace("1 3", "# 9 9\n  # 7 7\n1 3") + "# end"),
+        ("indented.txt", "  # 7 7\n" + TEXT),
+        ("indented_below.txt", TEXT + "  # a note\n"),
+        ("zeros.edges", "0 1 007\n2 0 0x1\n1 3 0.05\n2 3 1e-05\n"),
         ("weights.edges", "0 1 0.5\n2 0 1\n1 3 2\n2 3 7e-3\n"),
         ("networkx.edgelist", "0 1 {}\n2 0 {'weight': 3}\n1 3 {'weight': 3, 'a': 1}\n2 3 {}\n"),
         ("header.txt", "from to\n" + TEXT),
@@ -225,3 +228,19 @@ def test_five_million_edges_are_read_in_seconds(tmp_path):
     again = read_graph(tmp_path / "a.txt")
     assert time.perf_counter() - start < 30
     assert torch.equal(again.edges, graph.edges)
+
+
+def test_numbers_that_are_names_stay_as_they_were(write):
+    graph = read_graph(write("a.txt", "007 1\n7 2\n0x10 16\n"))
+    assert (graph.names.tolist(), len(graph.edges)) == (["007", "0x10", "1", "16", "2", "7"], 3)
+    assert read_graph(write("zip.csv", "source,target\n01234,00501\n")).names.tolist() == ["00501", "01234"]
+
+
+def test_endings_are_told_in_any_case(tmp_path):
+    (tmp_path / "A.CSV.GZ").write_bytes(gzip.compress(b"from,to\na,b\nb,c\n"))
+    assert read_graph(tmp_path / "A.CSV.GZ").names.tolist() == ["a", "b", "c"]
+
+
+def test_features_beyond_float32_are_refused():
+    with pytest.raises(ValueError, match="missing or infinite value in row 1, column 1"):
+        read_graph([(0, 1)], np.array([[1e39], [1.0]]))

@@ -3,6 +3,7 @@ from __future__ import annotations
 import copy
 import itertools
 import pickle
+from datetime import datetime
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from torch import Tensor
 
 from horoball.data.array_table import ArrayTable
 from horoball.data.parquet import ParquetTable
+from horoball.data.read import read
 from horoball.data.row_groups import RowReader, Stretch
 from horoball.data.table import Batch, Order, Table
 
@@ -265,3 +267,20 @@ def test_files_with_other_columns_and_missing_values_are_refused(tmp_path: Path)
         list(ParquetTable([a, c]).blocks())
     with pytest.raises(ValueError, match="at least one Parquet file"):
         ParquetTable([])
+
+
+def test_types_are_looked_at_in_every_parquet_file(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"a": [1.0, 2.0]}), tmp_path / "0.parquet")
+    for values in (["3", "4"], [datetime(2020, 1, 1)] * 2):
+        pq.write_table(pa.table({"a": values}), tmp_path / "1.parquet")
+        with pytest.raises(ValueError, match=r"Column 'a' of .*1\.parquet holds .*, not numbers"):
+            read(tmp_path)
+
+
+def test_a_part_of_streamed_rows_has_no_names_of_others(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"a": np.arange(100.0)}), tmp_path / "x.parquet", row_group_size=10)
+    table = read(tmp_path / "x.parquet")
+    table.names = [f"n{i}" for i in range(100)]
+    _, held = table.split(0.2)
+    assert held is not None
+    assert held.names is None

@@ -139,3 +139,10 @@ def test_gradients_do_not_depend_on_how_observations_are_laid_out() -> None:
         found.append(torch.autograd.grad((log_prob * weight.reshape(shape)).sum(), leaves))
     for apart, together in zip(*found, strict=True):
         torch.testing.assert_close(apart, together, rtol=1e-12, atol=1e-12)
+
+
+def test_a_mean_may_be_laid_out_otherwise_in_memory() -> None:
+    log_mean, log_r = torch.randn(3, 5), torch.randn(3)
+    x = torch.poisson(torch.ones(5, 3))
+    turned, plain = (NegativeBinomial(mean, log_r).log_prob(x) for mean in (log_mean.T, log_mean.T.contiguous()))
+    assert torch.equal(turned, plain)

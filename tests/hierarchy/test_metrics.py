@@ -178,3 +178,10 @@ def test_figures_of_poincare_maps_are_found_again(name: str, figures: tuple[floa
     data = principal(x, 20) if name == "Olsson" else x
     found = metrics(data, poincare_map(name), PoincareBall(1.0), labels=labels, chart="ball", points=1500)
     assert (found.neighbour_accuracy, found.q_local, found.q_global) == pytest.approx(figures, abs=0.01)
+
+
+def test_missing_labels_are_a_label_of_their_own() -> None:
+    line = Space.of_points(np.arange(8.0)[:, None])
+    known, holes = list("aaaabbbb"), ["a", "a", "a", "a", None, float("nan"), None, None]
+    assert neighbour_accuracy(line, holes, neighbours=3) == neighbour_accuracy(line, known, neighbours=3)
+    assert dendrogram_purity(line, holes) == dendrogram_purity(line, known)

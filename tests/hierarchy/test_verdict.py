@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+import scipy.sparse
 
 from horoball.data import branching_diffusion
 from horoball.hierarchy import Space, Verdict, verdict
@@ -92,3 +93,11 @@ def test_cells_are_not_once_their_columns_are_shuffled(seed: int) -> None:
 )
 def test_cells_as_they_are(name: str, answer: str) -> None:
     assert verdict(cells(name)[0]).answer == answer
+
+
+def test_what_has_no_shape_is_refused() -> None:
+    with pytest.raises(ValueError, match="All points are the same"):
+        verdict(np.ones((50, 3)))
+    parts = scipy.sparse.csr_array(np.kron(np.eye(2), np.ones((20, 20)) - np.eye(20)))
+    with pytest.raises(ValueError, match=r"infinitely far apart\. Take one connected part"):
+        verdict(Space.of_graph(parts, allow_parts=True))

@@ -13,6 +13,7 @@ import torch
 
 import horoball as hb
 from horoball.neighbors import Index
+from horoball.neighbors.names import as_names
 from horoball.training.checkpoint import load_checkpoint, save_checkpoint
 from tests.neighbors.clouds import prior, true_neighbours
 
@@ -278,3 +279,8 @@ def test_names_that_do_not_fill_their_bytes_are_refused(tmp_path: Path) -> None:
         save_checkpoint(tmp_path / "index.safetensors", tensors | {"names.ends": torch.tensor(ends)}, state)
         with pytest.raises(ValueError, match=r"is not a whole index of points: it.* name"):
             Index.load(tmp_path)
+
+
+def test_names_beyond_64_bits_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"up to 2\*\*63 - 1, got 9223372036854775813\. Pass them as text"):
+        as_names(np.array([2**63 + 5], np.uint64), 1)

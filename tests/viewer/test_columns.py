@@ -69,3 +69,18 @@ def test_bad_columns_are_refused() -> None:
         make_columns([1, 2], 2)
     with pytest.raises(ValueError, match="same name"):
         make_columns({1: [0, 1], "1": [0, 1]}, 2)
+
+
+def test_dates_are_shown_as_dates() -> None:
+    days = make_column("day", pd.Series(pd.to_datetime(["2021-05-05", None, "2020-01-01"])))
+    assert (days.categories, days.values.tolist()) == (["2020-01-01", "2021-05-05", "missing"], [1, 2, 0])
+    assert make_column("time", np.array(["2020-01-01T10:00"], "datetime64[ns]")).categories == ["2020-01-01T10:00:00"]
+
+
+@pytest.mark.parametrize("values", [[123456789.0, 1.5], [123456789.0, np.nan], [1e300, 16777217.0]])
+def test_ids_among_floats_are_not_rounded(values: list[float]) -> None:
+    np.testing.assert_array_equal(make_column("id", values).values, values)
+
+
+def test_other_floats_take_four_bytes() -> None:
+    assert make_column("x", [0.1, 1e9 + 0.5, np.inf]).values.dtype == np.float32

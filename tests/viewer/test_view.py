@@ -178,3 +178,9 @@ def test_files_become_a_page(fitted: tuple[Run, ArrayTable], tmp_path: Path) -> 
     assert [column["name"] for column in meta["columns"]] == ["gene 1"]  # this file has no labels
     with pytest.raises(ValueError, match="such as 28x28, got 'big'"):
         view_files(tmp_path / "run", data, output, image_shape="big")
+
+
+def test_a_picture_may_be_a_line() -> None:
+    for shape in ((1, 784), (784, 1), (3, 5000)):
+        made = make_atlas(np.zeros((2, *shape), np.uint8), 2)
+        assert 0 < max(made["width"], made["height"]) <= 64

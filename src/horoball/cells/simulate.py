@@ -34,7 +34,7 @@ def simulate(
 
     Args:
         depth: Levels below the root.
-        branching: Children of a node.
+        branching: Children of a node, at most 10: each has a digit.
         cells: Number of cells, dealt out to nodes and batches alike.
         genes: Number of genes.
         batches: Number of batches, named a, b, c …
@@ -53,8 +53,8 @@ def simulate(
         >>> adata.shape, adata.uns["tree"]["01"], sorted(set(adata.obs["batch"]))
         ((70, 30), '0', ['a', 'b'])
     """
-    if depth < 0 or branching < 1 or genes < 2 or batches < 1 or batches > 26:
-        raise ValueError("simulate needs depth >= 0, branching >= 1, genes >= 2 and 1 to 26 batches.")
+    if depth < 0 or not 1 <= branching <= 10 or genes < 2 or not 1 <= batches <= 26:
+        raise ValueError("simulate needs depth >= 0, branching from 1 to 10, genes >= 2 and 1 to 26 batches.")
     rng = np.random.default_rng(seed)
     parents = {"0": "0"}
     level = ["0"]

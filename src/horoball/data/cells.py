@@ -49,7 +49,7 @@ def cell_table(
     """The table of some cells.
 
     What is in memory stays there, sparse if it is. A matrix that is in a file is read into memory as it is, block by
-    block, or streamed if that took more than 2 GiB.
+    block, or streamed if that took more than 2 GiB; one that is compressed by columns is read whole.
 
     Args:
         source: AnnData, or the path of an .h5ad file.

@@ -13,7 +13,9 @@ AXES = 50  # as is common for cells
 
 
 def count_axes(table: ArrayTable, axes: int = AXES) -> np.ndarray:
-    """Coordinates along the main axes of log(1 + x·features/Σx), shape (rows, at most axes); never a dense table.
+    """Coordinates along the main axes of log(1 + x·features/Σx), shape (rows, axes); sparse rows stay sparse.
+
+    A table with no more rows or features than axes is not turned, and has as many columns as features.
 
     Args:
         table: Rows of counts.

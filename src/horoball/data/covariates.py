@@ -10,6 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from horoball.missing import is_missing
+
 __all__ = ["Covariates"]
 
 
@@ -35,7 +37,7 @@ class Covariates:
         codes = []
         for name, values in columns.items():
             array = np.asarray(values, dtype=object)
-            missing = [i for i, value in enumerate(array) if value is None or value != value]
+            missing = [i for i, value in enumerate(array) if is_missing(value)]
             if missing:
                 raise ValueError(
                     f"The covariate {name!r} is missing in {len(missing):,} rows, first in row {missing[0] + 1}. Fill "

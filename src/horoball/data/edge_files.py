@@ -31,7 +31,7 @@ def read_edge_file(path: str) -> Ends | np.ndarray | Any:
         FileNotFoundError: There is no file missing.edges.
     """
     data = _bytes(path)
-    ending = next((s for s in reversed(Path(path).suffixes) if s not in _COMPRESSED), "").lower()
+    ending = next((s for s in reversed(Path(path.lower()).suffixes) if s not in _COMPRESSED), "")
     if ending == ".parquet":
         return _parquet(path, data)
     if ending in (".npy", ".npz"):

@@ -15,6 +15,8 @@ __all__ = ["EdgeLines", "Ends", "ends_of"]
 
 _LOG = logging.getLogger("horoball")
 _COMMENT = re.compile(rb"^[ \t]*[#%].*\n?", re.MULTILINE)
+_ZERO = re.compile(rb"(?<![\w.])0[0-9xX]")
+_ZERO_FIRST = "^[+-]?0[0-9xX]"
 _AFTER_TWO = re.compile(rb"^(\S+ \S+) .*$", re.MULTILINE)
 
 
@@ -67,7 +69,7 @@ class EdgeLines:
         self.path, self.table, self.problem = path, delimiter is not None, ""
         self.original = data.removeprefix(b"\xef\xbb\xbf").replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         data = self.original
-        if data.lstrip()[:1] in (b"#", b"%") or b"\n#" in data or b"\n%" in data:
+        if b"#" in data or b"%" in data:
             data = _COMMENT.sub(b"", data)
         data = data.strip(b" \n") if delimiter != "\t" else data.strip(b"\n")
         if not data:
@@ -120,7 +122,7 @@ class EdgeLines:
         """Numbers, below a header if the first line holds none; else text, below a header if tables have one."""
         text = not any(_is_number(self.first[column]) for column in columns)
         numbers = self._read(columns, header=text, whole=True)
-        if numbers is not None:
+        if numbers is not None and not self._are_words(columns, header=text):
             return numbers
         named = {"source", "target"} <= {field.lower() for field in self.first}
         header = named or (text and self.table)
@@ -128,6 +130,15 @@ class EdgeLines:
         if words is not None and header and not named:
             _LOG.info("Took the first line of %s as its header: %s.", self.path, some_names(self.first))
         return words
+
+    def _are_words(self, columns: tuple[int, int], header: bool) -> bool:
+        """Whether ids are written as no number is: 007 and 7 are two nodes, and 0x10 is not 16."""
+        import pyarrow.compute as pc
+
+        if not _ZERO.search(self.data):
+            return False
+        words = self._read(columns, header=header, whole=False)
+        return words is not None and any(pc.any(pc.match_substring_regex(end, _ZERO_FIRST)).as_py() for end in words)
 
     def _read(self, columns: tuple[int, int], header: bool, whole: bool) -> Ends | None:
         """Two columns, or None if they do not hold what is asked for."""

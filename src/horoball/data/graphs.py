@@ -113,6 +113,9 @@ class Graph:
             >>> Graph.of([(0, 1), (1, 2)]).holds(torch.tensor([[2, 1], [0, 2], [1, 1]]))
             tensor([ True, False, False])
         """
+        low, high = (int(pairs.min()), int(pairs.max())) if pairs.numel() else (0, 0)
+        if low < 0 or high >= max(1, self.nodes):
+            raise ValueError(f"Nodes are numbered from 0 to {self.nodes - 1}, got pairs of {low} to {high}.")
         if not len(self.edges):
             return torch.zeros(len(pairs), dtype=torch.bool)
         known, asked = _keys(self.edges, self.nodes), _keys(pairs, self.nodes)

@@ -36,13 +36,15 @@ def node_features(features: Any, nodes: int, names: np.ndarray | None) -> Tensor
         raise ValueError(
             f"Expected one row of features for each of the {nodes} nodes, got features of shape {array.shape}."
         )
+    with np.errstate(over="ignore"):  # what is beyond float32 becomes infinite, and is refused as such
+        array = np.array(array, np.float32)
     bad = ~np.isfinite(array)
     if bad.any():
         row, column = np.argwhere(bad)[0]
         raise ValueError(
             f"The features hold a missing or infinite value in row {row + 1}, column {column + 1}. Fill it first."
         )
-    return torch.from_numpy(np.array(array, np.float32))
+    return torch.from_numpy(array)
 
 
 def _frame(frame: Any, nodes: int, names: np.ndarray | None) -> np.ndarray:

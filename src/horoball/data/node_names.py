@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from horoball.missing import is_missing
+
 __all__ = ["Numbered", "number_hashables", "number_ids"]
 
 
@@ -58,7 +60,7 @@ def number_hashables(nodes: Iterable[Hashable]) -> tuple[dict[Hashable, int], np
         ({'a': 0, 'b': 1}, array(['a', 'b'], dtype='<U1'))
     """
     known = list(dict.fromkeys(nodes))
-    if any(node is None or node != node for node in known):
+    if any(map(is_missing, known)):
         raise ValueError("A node id is missing: None or NaN. Fill or drop such edges first.")
     whole = all(isinstance(node, int | np.integer) for node in known)
     known.sort(key=int if whole else str)  # type: ignore[arg-type]

@@ -47,9 +47,9 @@ class ParquetTable(StreamedTable):
         names: list[str] = []
         for number, path in enumerate(paths):
             file = self._files.open(number)
+            columns = _number_columns(file.schema_arrow, [name for name in (label, ids) if name], path)
             if number == 0:
-                names = list(file.schema_arrow.names)
-                self.columns = _number_columns(file.schema_arrow, [name for name in (label, ids) if name], path)
+                names, self.columns = list(file.schema_arrow.names), columns
             elif file.schema_arrow.names != names:
                 raise ValueError(f"{path} has other columns than {paths[0]}. All files need the same columns.")
             groups = range(file.metadata.num_row_groups)

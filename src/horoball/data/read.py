@@ -30,7 +30,7 @@ def read(source: Any, label: str | None = None, *, label_may_miss: bool = False,
     """A table from a source.
 
     - a path or URL: `.csv`, `.tsv`, `.npy`, `.npz` (an array, or a scipy sparse matrix) are read into memory;
-      `.parquet`, or a folder of such files, is streamed; `.h5ad` is read by `cell_table`;
+      `.parquet`, or a folder of such files, is streamed; `.h5ad`, on this machine, is read by `cell_table`;
     - a numpy array, a torch tensor, a scipy sparse matrix, a pandas or polars data frame;
     - a torch Dataset of rows, or of (row, label) pairs;
     - AnnData, by `cell_table`, whose options say which layer and which batches.

@@ -95,6 +95,7 @@ class StreamedTable(Table):
 
     def _part(self, units: Sequence[Stretch]) -> Self:
         part = copy.copy(self)
+        part.names = None  # they are those of all rows
         groups = {unit._replace(whole=False): unit for unit in self._units}
         part._units = [groups.get(unit, unit) for unit in _merged(units)]
         return part

@@ -1,4 +1,4 @@
-"""Negative binomial counts, by the logarithm of their mean: finite for any count, any mean and any dispersion."""
+"""Negative binomial counts, by the logarithm of their mean: finite for any count, mean and dispersion of the dtype."""
 
 from __future__ import annotations
 
@@ -141,6 +141,7 @@ class _LogProb(torch.autograd.Function):
         at = x.reshape(-1).nonzero().squeeze(-1)  # places in all of x
         row, feature = at // features, at % features
         ctx.save_for_backward(log_mean, log_r, x, at, row, feature)
+        log_mean = log_mean.contiguous()
         of_zeros = softplus(log_mean - log_r, threshold=_THRESHOLD).mul_(log_r.exp())
         of_zeros.view(points, x.numel()).index_fill_(1, at, 0.0)
         counted = wide(log_mean.reshape(points, x.numel())[:, at])

@@ -8,6 +8,7 @@ from scipy.cluster.hierarchy import linkage
 from scipy.spatial.distance import squareform
 
 from horoball.hierarchy.space import Space
+from horoball.palette import named
 
 __all__ = ["dendrogram_purity", "neighbour_accuracy", "nested_labels"]
 
@@ -95,6 +96,8 @@ def nested_labels(parent: ArrayLike, node: ArrayLike | None = None) -> np.ndarra
 
 def _one_per_point(embedding: Space, labels: ArrayLike) -> np.ndarray:
     values = np.asarray(labels)
+    if values.dtype == object and values.ndim == 1:
+        values = named(values)  # missing ones are a label of their own
     if values.ndim not in (1, 2) or len(values) != embedding.n:
         raise ValueError(f"Expected {embedding.n} labels, one per point, got shape {values.shape}.")
     return values

@@ -105,6 +105,8 @@ def _space(x: np.ndarray, neighbours: int | None) -> Space:
 def _scales_of_points(x: np.ndarray) -> np.ndarray:
     """Standard deviations along the principal axes. Distances of a normal cloud depend on nothing else."""
     singular = np.linalg.svd(x - x.mean(0), compute_uv=False)
+    if not singular[0] > 0:
+        raise ValueError("All points are the same: there is no shape to judge. Give points that differ.")
     return singular[singular > 1e-9 * singular[0]] / math.sqrt(len(x))
 
 
@@ -112,6 +114,8 @@ def _scales_of_distances(space: Space, seed: int, points: int = 500) -> np.ndarr
     """The same for a space without coordinates: the positive part of the spectrum of classical scaling."""
     index = fixed_sample(space.n, points, seed)
     square = space.matrix(index) ** 2
+    if not np.isfinite(square).all():
+        raise ValueError("The space has parts that are infinitely far apart. Take one connected part.")
     centred = square - square.mean(0) - square.mean(1)[:, None] + square.mean()
     values = np.linalg.eigvalsh(-centred / 2)
     return np.sqrt(values[values > 1e-9 * values[-1]] / len(index))

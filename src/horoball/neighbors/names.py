@@ -19,6 +19,8 @@ def as_names(names: ArrayLike, n: int) -> np.ndarray:
     if array.shape != (n,):
         raise ValueError(f"Expected one name for each of {n} points, got shape {array.shape}.")
     if array.dtype.kind in "iu":
+        if array.size and int(array.max()) > np.iinfo(np.int64).max:
+            raise ValueError(f"Names that are numbers go up to 2**63 - 1, got {int(array.max())}. Pass them as text.")
         return array.astype(np.int64)
     if array.dtype.kind in "OT":
         kinds = {type(name) for name in array.tolist()}

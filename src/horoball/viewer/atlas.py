@@ -54,13 +54,14 @@ def _bytes(pixels: np.ndarray) -> np.ndarray:
 
 
 def _shrink(pixels: np.ndarray) -> np.ndarray:
-    """Means over squares of k × k pixels, with the least k that fits a thumbnail."""
+    """Means over squares of k × k pixels, with the least k that fits a thumbnail; over lines, of a thinner picture."""
     n, height, width = pixels.shape[:3]
     k = math.ceil(max(height, width) / _THUMB)
     if k <= 1:
         return pixels
-    cut = pixels[:, : height // k * k, : width // k * k]
-    tiles = cut.reshape(n, height // k, k, width // k, k, *pixels.shape[3:])
+    down, across = min(k, height), min(k, width)
+    cut = pixels[:, : height // down * down, : width // across * across]
+    tiles = cut.reshape(n, height // down, down, width // across, across, *pixels.shape[3:])
     return tiles.mean((2, 4)).astype(np.uint8)
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+
+from horoball.missing import is_missing
 
 __all__ = ["Column", "make_column", "make_columns"]
 
@@ -71,11 +72,11 @@ def make_column(name: str, values: Any) -> Column:
     if array.ndim != 1:
         raise ValueError(f"Column {name[:40]!r} has shape {array.shape}, expected one value per point.")
     if order is None and array.dtype.kind == "f":
-        return Column(name, "number", array.astype("<f4"))
+        return Column(name, "number", array.astype("<f8" if _needs_eight(array) else "<f4"))
     if order is None and array.dtype.kind in "iu" and len(np.unique(array)) > _FEW:
         return Column(name, "number", _smallest(array))
-    texts = ["" if _is_missing(value) else str(value) for value in array.tolist()]
-    absent = [_is_missing(value) for value in array.tolist()]
+    texts = ["" if is_missing(value) else str(value) for value in array.tolist()]
+    absent = [is_missing(value) for value in array.tolist()]
     seen = {text for text, gone in zip(texts, absent, strict=True) if not gone}
     categories = [text for text in order if text in seen] if order is not None else _sorted(seen)
     code = {text: i for i, text in enumerate(categories)}
@@ -90,17 +91,32 @@ def _array(values: Any) -> np.ndarray:
     if hasattr(values, "detach"):
         values = values.detach().cpu()
     array = np.asarray(values.to_numpy() if hasattr(values, "to_numpy") else values)
+    if array.dtype.kind == "M":
+        return _dates(array)
     return array if array.dtype.kind in "biuf" else np.asarray(array, object)
+
+
+def _dates(array: np.ndarray) -> np.ndarray:
+    """Dates as text: without hours where all are midnight, else to the second."""
+    whole = array.astype("datetime64[s]")
+    days = whole.astype("datetime64[D]")
+    there = ~np.isnat(array)
+    texts = (days if (days[there] == whole[there]).all() else whole).astype(str).astype(object)
+    texts[~there] = None
+    return texts
+
+
+def _needs_eight(array: np.ndarray) -> bool:
+    """Whether there are whole numbers, such as ids beside missing ones, that float32 would change."""
+    large = array[np.isfinite(array) & (np.abs(array) > 1 << 24)]
+    with np.errstate(over="ignore"):
+        return bool(((large == np.rint(large)) & (large != large.astype(np.float32))).any())
 
 
 def _order(values: Any) -> list[str] | None:
     """The order of a pandas categorical: its makers had a reason for it."""
     kind: Any = getattr(values, "dtype", None)
     return [str(value) for value in kind.categories] if type(kind).__name__ == "CategoricalDtype" else None
-
-
-def _is_missing(value: Any) -> bool:
-    return value is None or (isinstance(value, float) and math.isnan(value)) or str(value) in ("NaT", "<NA>")
 
 
 def _sorted(texts: Iterable[str]) -> list[str]:

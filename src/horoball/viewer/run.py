@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from horoball.data.parquet import ParquetTable
 from horoball.data.table import Table
 from horoball.models.posterior import mean_scale
 from horoball.viewer.disc import View, view_points
@@ -65,7 +64,7 @@ def view_run(
         scales.append(mean_scale(q))
     shown = [block[:, index] for block in table.blocks(8192)] if index else []
     columns: dict[str, Any] = {}
-    values = table.read_labels() if isinstance(table, ParquetTable) else table.labels
+    values = table.read_labels()
     if values is not None:
         columns[run.label or "label"] = values
     if shown:

@@ -36,7 +36,7 @@ function select(chosen, count = 0) {
 
 // A text that a spreadsheet would run as a formula gets a quote before it; names such as +/+ and -a stay as they are.
 function cell(value) {
-  const text = /^[=@\t\r]|^[+-].*[(|!]/.test(value) ? `'${value}` : value;
+  const text = /^[=@\t\r]|^[+-].*[(|!]/s.test(value) ? `'${value}` : value;
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
