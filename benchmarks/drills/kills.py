@@ -8,8 +8,7 @@ from collections.abc import Callable
 from benchmarks.drills.outcome import Outcome
 from benchmarks.drills.stage import Stage, same_bytes, same_run
 from horoball.training.checkpoint import load_checkpoint
-from horoball.training.state import FINAL
-from horoball.training.state import BEST, LAST
+from horoball.training.state import BEST, FINAL, LAST
 
 __all__ = ["KILLS"]
 

@@ -13,8 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from horoball.training.state import FINAL
-from horoball.training.state import BEST, LAST, METRICS
+from horoball.training.state import BEST, FINAL, LAST, METRICS
 
 __all__ = ["COLUMNS", "EPOCHS", "GROUP", "ROWS", "Stage", "same_bytes", "same_run"]
 
