@@ -163,6 +163,7 @@ def test_another_run_is_refused_before_the_geodesics_are_computed(
 ) -> None:
     config = TrainConfig(max_epochs=1, distance_weight=10.0)
     train_run(rows(), {"hidden": (16,)}, config, tmp_path)
+    caplog.clear()
     with caplog.at_level("INFO", "horoball"), pytest.raises(ValueError, match=r"has d = 2, not 5\. Resume with"):
         train_run(rows(), {"hidden": (16,), "d": 5}, config, tmp_path, resume=True)
     assert "Scaling" in caplog.text
