@@ -207,8 +207,18 @@ def test_a_finished_run_is_resumed_to_itself_or_to_more_epochs(data: Path, tmp_p
     assert json.loads(done(*command, "--resume", "--max-epochs", 3).stdout)["epochs"] == "3"
 
 
+def test_every_part_of_the_model_can_be_chosen(data: Path, tmp_path: Path) -> None:
+    chosen = ["--decoder", "log0", "--prior-scale", "learn", "--validation", 0.3, "--posterior", "wrapped"]
+    done("fit", data, "-o", tmp_path / "run", "--label", "kind", *FAST, *chosen)
+    about = Run.load(tmp_path / "run").about
+    assert [about["model"][name] for name in ("decoder", "learn_prior", "posterior")] == ["log0", True, "wrapped"]
+    assert about["training"]["validation"] == 0.3
+
+
 BAD_OPTIONS = {  # what is added to a fit, what the error says
     "c": (["--c", "round"], "--c is a number or 'learn', got 'round'"),
+    "prior": (["--prior-scale", "wide"], "--prior-scale is a number or 'learn', got 'wide'"),
+    "validation": (["--validation", "1"], "validation is a part of the rows"),
     "negative c": (["--c=-1"], "c"),
     "dim": (["--dim", "0"], "d >= 1"),
     "hidden": (["--hidden", "0"], "hidden"),

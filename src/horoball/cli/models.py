@@ -35,6 +35,14 @@ class Posterior(StrEnum):
     wrapped = "wrapped"
 
 
+class DecoderName(StrEnum):
+    """Kinds of decoder."""
+
+    gyroplane = "gyroplane"
+    log0 = "log0"
+    mlp = "mlp"
+
+
 class LikelihoodName(StrEnum):
     """Kinds of likelihood."""
 
@@ -59,6 +67,10 @@ def fit(
         Posterior | None, typer.Option(help="Kind of posterior; riemannian unless told, and wrapped for cells.")
     ] = None,
     likelihood: Annotated[LikelihoodName, typer.Option(help="Law of the data.")] = LikelihoodName.auto,
+    decoder: Annotated[
+        DecoderName, typer.Option(help="First step of the decoder: 'gyroplane' is the paper's.")
+    ] = DecoderName.gyroplane,
+    prior_scale: Annotated[str, typer.Option(help="Standard deviation of the prior: a number, or 'learn'.")] = "1.0",
     label: Label = None,
     layer: Annotated[str, typer.Option(help="Of an .h5ad file: the layer with the counts, or X.")] = "auto",
     batch: Annotated[
@@ -74,6 +86,7 @@ def fit(
     distance_weight: Annotated[
         str, typer.Option(help="Weight of the term that keeps distances; 'auto' is for maps, 0 the paper's objective.")
     ] = "auto",
+    validation: Annotated[float, typer.Option(help="Part of the rows held out for early stopping.")] = 0.1,
     patience: Annotated[int, typer.Option(help="Epochs without improvement before stopping; 0 for never.")] = 20,
     seed: Annotated[int, typer.Option(help="Seed of all random numbers.")] = 0,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in the folder.")] = False,
@@ -97,7 +110,9 @@ def fit(
     log_to_console()
     curvature = choices.curvature_fields(number("--c", c, "learn"))
     expect_room(output, resume=resume)  # before the data are read
-    model = {"d": dim, "posterior": "riemannian", "likelihood": likelihood.value, "hidden": (200,), **curvature}
+    prior = choices.prior_fields(number("--prior-scale", prior_scale, "learn"))
+    model = {"d": dim, "posterior": "riemannian", "likelihood": likelihood.value, "hidden": (200,)}
+    model |= {"decoder": decoder.value, **curvature, **prior}
     if is_cells(data):
         table = cell_table(data, layer=layer, batch=batch or (), label=label)
         model |= cell_fields(likelihood.value)
@@ -114,6 +129,7 @@ def fit(
         batch_size=batch_size,
         learning_rate=learning_rate,
         beta=beta,
+        validation=validation,
         patience=patience,
         seed=seed,
     )
