@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from experiments import branching, mnist
-from experiments.runs import Setting, arguments, carry_out, figure, paired
+from experiments.runs import Setting, arguments, carry_out, counted, figure, paired
 from experiments.table1 import CURVATURES
 from experiments.table2 import PAPER
 from horoball.models.posterior import SCALES
@@ -42,8 +42,8 @@ def mnist_settings(seeds: int) -> Iterator[Setting]:
 def learnt() -> str:
     """What is learnt, and what it is worth beside the best fixed c."""
     lines = [
-        "| | learnt c | negative log-likelihood | best fixed c | its | learnt − best, paired | N-VAE, σ₀ learnt |",
-        "|---|--:|--:|--:|--:|--:|--:|",
+        "| | learnt c | negative log-likelihood | best fixed c | its | learnt − best | N-VAE, σ₀ learnt | − best |",
+        "|---|--:|--:|--:|--:|--:|--:|--:|",
     ]
     for prior_scale in PRIOR_SCALES:
         fixed = {c: branching.found(c=c, prior_scale=prior_scale) for c in CURVATURES[1:]}
@@ -70,11 +70,12 @@ def _line(
     runs = {} if best is None else tried[best]
     cells = [
         figure(c, 2),
-        figure(nll, 2),
+        counted(nll, 2),
         "" if best is None else f"{best:g}",
-        figure(runs, 2),
-        figure(paired(nll, runs), 2, "+"),
-        figure(twin, 2),
+        counted(runs, 2),
+        counted(paired(nll, runs), 2, "+"),
+        counted(twin, 2),
+        counted(paired(twin, runs), 2, "+"),
     ]
     return f"| {name} | {' | '.join(cells)} |"
 

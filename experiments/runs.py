@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from scipy.stats import t as student
 
-__all__ = ["RESULTS", "Setting", "arguments", "carry_out", "figure", "interval", "paired", "results", "slug"]
+__all__ = ["RESULTS", "Setting", "arguments", "carry_out", "counted", "figure", "interval", "paired", "results", "slug"]
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -101,6 +101,16 @@ def figure(by_seed: Mapping[int, float], digits: int = 1, sign: str = "") -> str
         return "not run"
     shown = f"{mean:{sign}.{digits}f}" + (f" ± {half:.{digits}f}" if len(values) > 1 else "")
     return shown.replace("-", "−")
+
+
+def counted(by_seed: Mapping[int, float], digits: int = 1, sign: str = "") -> str:
+    """The same with the number of runs.
+
+    Example:
+        >>> counted({0: 1.0, 1: 2.0, 2: 3.0}), counted({})
+        ('2.0 ± 2.5 (3)', 'not run')
+    """
+    return figure(by_seed, digits, sign) + (f" ({len(by_seed)})" if by_seed else "")
 
 
 def paired(first: Mapping[int, float], second: Mapping[int, float]) -> dict[int, float]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from experiments.mnist import STUDY, found, run, setting
-from experiments.runs import Setting, arguments, carry_out, figure, paired
+from experiments.runs import Setting, arguments, carry_out, counted, figure, paired
 
 DIMENSIONS = (2, 5, 10, 20)
 CURVATURES = (0.1, 0.2, 0.7, 1.4)
@@ -48,16 +48,12 @@ def table() -> str:
         name = {"": "N-VAE", "wrapped": "P-VAE, wrapped", "riemannian": "P-VAE, Riemannian"}[normal]
         lines.append(f"| {name} | {c:g} | the paper's | {' | '.join(row)} |")
         runs = [found(d=d, c=c, **({"posterior": normal} if normal else {})) for d in DIMENSIONS]
-        ours = [f"{figure(values, 2)}{_count(values)}" for values in runs]
+        ours = [counted(values, 2) for values in runs]
         lines.append(f"| | | horoball | {' | '.join(ours)} |")
         if c:
             less = [figure(paired(v, found(d=d, c=0.0)), 2, "+") for v, d in zip(runs, DIMENSIONS, strict=True)]
             lines.append(f"| | | minus the N-VAE's, paired | {' | '.join('' if x == 'not run' else x for x in less)} |")
     return "\n".join(lines)
-
-
-def _count(values: dict[int, float]) -> str:
-    return f" ({len(values)})" if values else ""
 
 
 def main() -> None:

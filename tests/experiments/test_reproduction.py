@@ -31,7 +31,7 @@ if __name__ == "__main__":
     runs.RESULTS = pathlib.Path("results")
     runs.carry_out("sleep", [{"seconds": 300}, {"seconds": 301}], sleep, workers=2)
 """
-CHOSEN = {"0.0001", "0.9999", "0.00001", "1.4", "1.2", "0.3", "0.1"}  # settings that the page itself explains
+CHOSEN = {"0.0001", "0.9999", "0.00001", "1.4", "1.2", "0.3", "0.2", "0.1"}  # settings that the page itself explains
 
 
 def test_no_figure_stands_outside_the_rendered_tables() -> None:

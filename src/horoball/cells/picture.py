@@ -20,7 +20,7 @@ def plot(cells: Any, color: str | None = None, *, key: str = "poincare", ax: Any
         color: Column of obs, or a gene.
         key: Which embedding.
         ax: Where to draw.
-        **style: size, marker, title, legend, as `points` takes them.
+        style: size, marker, title, legend, as `points` takes them.
 
     Returns:
         The axes.

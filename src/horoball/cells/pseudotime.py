@@ -16,7 +16,7 @@ __all__ = ["pseudotime"]
 def pseudotime(cells: Any, root: str | int, *, groupby: str | None = None, key: str = "poincare") -> None:
     """Write the distance of every cell from a root, from 0 at the root to 1 at the farthest cell.
 
-    It goes to obs["poincare_pseudotime"], the root's name to uns["poincare"]["root"].
+    It goes to `obs["poincare_pseudotime"]`, the root's name to `uns["poincare"]["root"]`.
 
     Args:
         cells: AnnData with an embedding by `fit` or `CellModel.embed`.
