@@ -6,6 +6,7 @@ import scipy.stats
 import torch
 from torch import Tensor
 
+from horoball.data import ArrayTable
 from horoball.likelihoods import (
     LIKELIHOODS,
     Bernoulli,
@@ -16,6 +17,8 @@ from horoball.likelihoods import (
     Poisson,
     make_likelihood,
 )
+from horoball.training import TrainConfig
+from horoball.training.run import train
 
 TOLERANCE = {torch.float64: 1e-12, torch.float32: 2e-5}  # relative
 FEATURES = 3
@@ -236,3 +239,9 @@ def test_unknown_names_and_too_few_classes_are_refused() -> None:
         make_likelihood("gauss", 3)
     with pytest.raises(ValueError, match="at least 2 classes, got 1"):
         make_likelihood("categorical", 3, classes=1)
+
+
+def test_categories_beyond_the_classes_that_are_given_are_refused() -> None:
+    table = ArrayTable(torch.arange(12.0).reshape(6, 2) % 6)
+    with pytest.raises(ValueError, match="holds the category 5, but there are 3 classes: 0 to 2"):
+        train(table, {"likelihood": "categorical", "classes": 3, "hidden": (8,)}, TrainConfig(max_epochs=1))

@@ -284,3 +284,17 @@ def test_a_part_of_streamed_rows_has_no_names_of_others(tmp_path: Path) -> None:
     _, held = table.split(0.2)
     assert held is not None
     assert held.names is None
+
+
+@pytest.mark.parametrize("group", [7, 200])
+def test_parts_of_row_groups_have_a_fingerprint(tmp_path: Path, group: int) -> None:
+    pq.write_table(pa.table({"a": np.arange(200.0)}), tmp_path / "x.parquet", row_group_size=group)
+    whole = read(tmp_path / "x.parquet")
+    names = {table.fingerprint() for table in (whole, *whole.split(0.2)) if table is not None}
+    assert len(names) == 3
+    assert read(tmp_path / "x.parquet").fingerprint() in names
+
+
+def test_a_tensor_with_a_gradient_is_a_table() -> None:
+    table = ArrayTable(torch.ones(3, 2, requires_grad=True))
+    assert len(table.fingerprint()) == 16

@@ -346,3 +346,8 @@ def test_wrong_shapes_and_missing_arguments_raise_and_say_what_is_expected() -> 
         for kind in (WrappedNormal, RiemannianNormal):
             with pytest.raises((ValueError, RuntimeError)):
                 kind(loc, scale, ball)
+
+
+@pytest.mark.parametrize("name", NORMALS)
+def test_an_empty_batch_has_an_empty_entropy(name: str) -> None:
+    assert make(name, batch=(0,)).entropy().shape == (0,)

@@ -281,3 +281,11 @@ def test_an_anisotropic_normal_off_the_centre_raises_and_says_how_to_estimate(sh
         for pair in ((q, p), (p, q)):
             with pytest.raises(NotImplementedError, match=r"only around the same mean.*rsample_and_log_prob"):
                 kl_divergence(*pair)
+
+
+@pytest.mark.parametrize("law", [WrappedNormal, RiemannianNormal])
+def test_at_one_mean_the_gradient_in_it_is_zero(law: type) -> None:
+    ball, loc = PoincareBall(1.0), torch.zeros(4, 2, requires_grad=True)
+    q, p = law(loc, torch.ones(4, 1), ball), law(torch.zeros(2), torch.ones(1), ball)
+    kl_divergence(q, p).sum().backward()
+    assert torch.equal(loc.grad, torch.zeros(4, 2))

@@ -146,3 +146,9 @@ def test_a_mean_may_be_laid_out_otherwise_in_memory() -> None:
     x = torch.poisson(torch.ones(5, 3))
     turned, plain = (NegativeBinomial(mean, log_r).log_prob(x) for mean in (log_mean.T, log_mean.T.contiguous()))
     assert torch.equal(turned, plain)
+
+
+def test_no_rows_have_no_gradient() -> None:
+    log_mean, log_r = torch.zeros(0, 3, requires_grad=True), torch.zeros(3, requires_grad=True)
+    NegativeBinomial(log_mean, log_r, validate_args=False).log_prob(torch.zeros(0, 3)).sum().backward()
+    assert torch.equal(log_r.grad, torch.zeros(3))

@@ -310,3 +310,18 @@ def test_the_law_of_the_scaled_radius_depends_on_c_times_the_variance_alone() ->
         other = HyperbolicRadius(d, sigma * zoom, PoincareBall(0.7 / zoom**2))
         torch.testing.assert_close(other.mean, one.mean * zoom, rtol=1e-13, atol=0)
         torch.testing.assert_close(other.log_normalizer, one.log_normalizer + d * math.log(zoom), rtol=1e-13, atol=0)
+
+
+def test_the_ends_of_the_unit_interval_have_finite_gradients() -> None:
+    u = torch.tensor([0.0, 0.3, 1.0], requires_grad=True)
+    HyperbolicRadius(2, torch.tensor(1.0), PoincareBall(1.0)).icdf(u)[1].backward()
+    assert u.grad is not None
+    assert u.grad.isfinite().all()
+    assert u.grad[1] > 0
+
+
+def test_cdf_answers_in_the_wider_dtype() -> None:
+    law = HyperbolicRadius(2, torch.tensor(1.0, dtype=torch.float64), PoincareBall(1.0))
+    assert law.cdf(torch.tensor(1.0)).dtype == torch.float64
+    whole = HyperbolicRadius(2, torch.tensor(1.0), PoincareBall(1.0), validate_args=False)
+    torch.testing.assert_close(whole.cdf(torch.tensor(1)), whole.cdf(torch.tensor(1.0)))

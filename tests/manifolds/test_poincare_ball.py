@@ -396,3 +396,32 @@ def test_compiled_without_a_graph_break_it_equals_eager(learnable: bool) -> None
     torch.testing.assert_close(got, expected)
     for g, e in zip(torch.autograd.grad(got, wanted), torch.autograd.grad(expected, wanted), strict=True):
         torch.testing.assert_close(g, e)
+
+
+def test_far_points_that_undo_each_other_have_a_finite_rate_in_c() -> None:
+    for length in (700.0, 710.0, 2000.0):
+        c = torch.tensor(1.0, dtype=torch.float64, requires_grad=True)
+        z = torch.tensor([length, 0.0], dtype=torch.float64)
+        ball = PoincareBall(c)
+        value = ball.log(z, z).sum() + ball.exp(z, torch.tensor([1 - length, 0.0], dtype=torch.float64)).sum()
+        (rate,) = torch.autograd.grad(value, c)
+        assert rate.isfinite()
+
+
+@pytest.mark.parametrize(
+    ("z", "y", "expected"),
+    [
+        ([2e19, 0.0], [0.0, 1.0], 2e19),
+        ([1e-25, 0.0], [3e-25, 0.0], 2e-25),
+        ([1e-25, 0.0], [0.0, 1e-25], math.sqrt(2) * 1e-25),
+    ],
+)
+def test_squares_beyond_float32_do_no_harm(z: list[float], y: list[float], expected: float) -> None:
+    assert float(PoincareBall(1.0).dist(torch.tensor(z), torch.tensor(y))) == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize("c", [0.0, 1e-13, 1.0])
+def test_cdist_is_dist_of_all_pairs_in_dtype_and_on_the_diagonal(c: float) -> None:
+    ball, x = PoincareBall(c), points(1, c=1.0, dtype=torch.float32)
+    assert torch.equal(ball.cdist(x, x).diagonal(), torch.zeros(len(x)))
+    assert ball.cdist(x, x.double()).dtype == ball.dist(x, x.double()).dtype == torch.float64

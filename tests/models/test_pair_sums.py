@@ -217,3 +217,30 @@ def test_memory_does_not_grow_with_the_pairs() -> None:
     listed, square = map(int, done.stdout.split())
     assert listed < 30
     assert square < 100
+
+
+@pytest.mark.parametrize("c", [torch.tensor(0.0), 1e-30, 1e-33, 1e-13])
+def test_as_little_curvature_as_none_is_none(c: Any) -> None:
+    z = torch.tensor([[3.0, 0.0], [1.0, 0.0], [0.0, 0.0]], dtype=torch.float64, requires_grad=True)
+    pairs = torch.tensor([[0, 1], [1, 2]])
+    curved, flat = (
+        log_prob_of_pairs(EDGES["tanh"](), z, PoincareBall(given), pairs, joined=True) for given in (c, 0.0)
+    )
+    torch.testing.assert_close(curved, flat)
+    torch.testing.assert_close(*(torch.autograd.grad(value, z)[0] for value in (curved, flat)))
+
+
+def test_a_law_that_is_frozen_is_not_differentiated() -> None:
+    edges, z = EDGES["fermi_dirac"](), torch.randn(3, 2, requires_grad=True)
+    pairs = torch.tensor([[0, 1], [1, 2]])
+    ball = PoincareBall(1.0)
+    (expected,) = torch.autograd.grad(log_prob_of_pairs(edges, z, ball, pairs, joined=True), z)
+    for parameter in edges.parameters():
+        parameter.requires_grad_(False)
+        (found,) = torch.autograd.grad(log_prob_of_pairs(edges, z, ball, pairs, joined=True), z)
+        assert torch.equal(found, expected)
+
+
+def test_no_points_have_no_pairs() -> None:
+    none = torch.empty(0, 2, dtype=torch.int64)
+    assert log_prob_of_pairs(EDGES["tanh"](), torch.empty(0, 2), PoincareBall(1.0), none, joined=True) == 0

@@ -284,3 +284,10 @@ def test_names_that_do_not_fill_their_bytes_are_refused(tmp_path: Path) -> None:
 def test_names_beyond_64_bits_are_refused() -> None:
     with pytest.raises(ValueError, match=r"up to 2\*\*63 - 1, got 9223372036854775813\. Pass them as text"):
         as_names(np.array([2**63 + 5], np.uint64), 1)
+
+
+def test_a_query_beyond_float32_is_refused() -> None:
+    index = Index(hb.PoincareBall(0.0)).add(torch.tensor([[0.0, 1.0], [1.0, 0.0], [0.5, 0.5]], dtype=torch.float64))
+    assert index.search(torch.tensor([[1e30, 0.0]], dtype=torch.float64), k=3)[1].shape == (1, 3)
+    with pytest.raises(ValueError, match="too far away for an index in float32"):
+        index.search(torch.tensor([[1e40, 0.0]], dtype=torch.float64), k=3)

@@ -295,3 +295,13 @@ def test_compiled_without_a_graph_break_it_equals_eager(dtype: torch.dtype, lear
     for eager, compiled in zip(*results, strict=True):
         tolerance = TOLERANCE["compiled"][dtype]
         torch.testing.assert_close(compiled, eager, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+def test_half_precision_is_rounded_once(dtype: torch.dtype) -> None:
+    layer = Gyroplane(2, 3, PoincareBall(1.0)).to(dtype)
+    z = torch.randn(5, 2).to(dtype)
+    exact = Gyroplane(2, 3, PoincareBall(1.0))
+    exact.load_state_dict({name: tensor.float() for name, tensor in layer.state_dict().items()})
+    assert layer(z).dtype == dtype
+    assert torch.equal(layer(z), exact(z.float()).to(dtype))

@@ -55,7 +55,8 @@ class ArrayTable(Table):
     ) -> None:
         self._sparse = x.tocsr().astype(np.float32) if hasattr(x, "tocsr") else None
         if self._sparse is None:
-            self._x = x.to(torch.float32) if isinstance(x, Tensor) else _as_tensor(np.asarray(x, np.float32))
+            given = x.detach().to("cpu", torch.float32) if isinstance(x, Tensor) else None
+            self._x = _as_tensor(np.asarray(x, np.float32)) if given is None else given
             if self._x.dim() != 2:
                 raise ValueError(f"A table has rows and columns; got an array of shape {tuple(self._x.shape)}.")
         shape = self._x.shape if self._sparse is None else self._sparse.shape

@@ -115,11 +115,11 @@ def standardized(x: Tensor, mean: Tensor, std: Tensor) -> Tensor:
 
 
 class Standardizer:
-    """x ↦ (x − mean)/std, with constant features left at 0.
+    """x ↦ (x − mean)/std.
 
     Args:
         mean: Mean of each feature.
-        std: Standard deviation of each feature, or one number for all.
+        std: What each feature is divided by, above 0.
 
     Example:
         >>> scaler = Standardizer(torch.tensor([1.0]), torch.tensor([2.0]))
@@ -128,11 +128,23 @@ class Standardizer:
     """
 
     def __init__(self, mean: Tensor, std: Tensor) -> None:
-        self.mean = mean
-        # A feature that does not vary carries nothing; dividing by its rounding error, or by 1, would make it noise.
-        size = mean.abs()
-        rounded = torch.where(std > 1e-12 * size, size, 1.0)
-        self.std = torch.where(std > 1e-7 * size, std, rounded)
+        self.mean, self.std = mean, std
+
+    @classmethod
+    def of(cls, summary: Summary) -> Standardizer:
+        """Each feature by its own spread, as far as it has one.
+
+        A feature that does not vary is divided by 1, and one that varies by float32's rounding alone by that of its
+        size: dividing by less would make much of what is nothing.
+
+        Example:
+            >>> from horoball.data.array_table import ArrayTable
+            >>> Standardizer.of(summarize(ArrayTable([[5.0, 1.0], [5.0, 3.0]]))).std
+            tensor([1., 1.])
+        """
+        size, std = summary.mean.abs(), summary.std
+        rounded = torch.where(std > 1e-12 * size, 1e-7 * size, 1.0)
+        return cls(summary.mean, torch.where(std > 1e-7 * size, std, rounded))
 
     def __call__(self, x: Tensor) -> Tensor:
         """Standardised rows; codes of covariates, which follow the features, stay as they are."""

@@ -72,7 +72,9 @@ class StreamedTable(Table):
     def fingerprint(self) -> str:
         """Of how the rows lie, and of the first ones of some stretches; the others are not read."""
         chosen = [self._units[i] for i in np.unique(np.linspace(0, len(self._units) - 1, _SAMPLE, dtype=int))]
-        firsts = [unit._replace(rows=min(_FIRST, unit.rows), whole=unit.rows <= _FIRST) for unit in chosen]
+        firsts = [
+            unit._replace(rows=min(_FIRST, unit.rows), whole=unit.whole and unit.rows <= _FIRST) for unit in chosen
+        ]
         sample = self._reader().read(firsts)
         return digest(np.array([unit.rows for unit in self._units]), sample)
 

@@ -112,7 +112,7 @@ class HyperbolicRadius(Distribution):
         """
         if self._validate_args and not bool(((value >= 0) & (value <= 1)).all()):
             raise ValueError(f"icdf expects probabilities in [0, 1], got values from {value.min()} to {value.max()}.")
-        r = quantile(self.scale, self.ball.c, torch.special.ndtri(wide(value)), self.d)
+        r = quantile(self.scale, self.ball.c, torch.special.ndtri(wide(value.detach())), self.d)
         if not value.requires_grad:
             return r
         # ∂r/∂u = 1/p(r)

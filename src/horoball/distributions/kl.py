@@ -48,7 +48,8 @@ def _kl_wrapped_wrapped(q: WrappedNormal, p: WrappedNormal) -> Tensor:
         log_det = 2 * ratio.diagonal(dim1=-2, dim2=-1).log().sum(-1)
         terms = ratio.square().sum((-2, -1)) - q.loc.shape[-1] - log_det
         moved = torch.linalg.solve_triangular(_factor(p), shift.unsqueeze(-1), upper=False).squeeze(-1)
-    return _not_negative((terms + (moved.square().sum(-1) if flat else 0.0)) / 2, q)
+    # At one mean the gradient in the means is 0, not none at all.
+    return _not_negative((terms + (moved.square() if flat else 0 * shift).sum(-1)) / 2, q)
 
 
 @register_kl(RiemannianNormal, RiemannianNormal)
@@ -69,7 +70,8 @@ def _kl_by_quadrature(q: Normal, p: Normal) -> Tensor:
     r = sigma * t
     entropy = -(w * _log_density(q, r)).sum(-1)
     if _same_mean(q, p):
-        return _not_negative(-entropy - (w * _log_density(p, r)).sum(-1), q)
+        still = 0 * (wide(q.loc) - wide(p.loc)).sum(-1)  # the gradient in the means is 0, not none at all
+        return _not_negative(still - entropy - (w * _log_density(p, r)).sum(-1), q)
     rho = wide(q.ball.dist(wide(q.loc), wide(p.loc)))
     P, weight = sphere_rule(d, rho.device)
     distance = side(rho[..., None, None], r.unsqueeze(-1), P, c)

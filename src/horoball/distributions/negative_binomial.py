@@ -162,6 +162,7 @@ class _LogProb(torch.autograd.Function):
         of_all = softplus(u, threshold=_THRESHOLD).mul_(r).add_(slope).mul_(weight)
         r, psi = wide(r)[feature], torch.digamma(wide(r))[feature]
         rise = _digamma_rise(wide(x.reshape(-1)[at]), r, psi)
-        total = wide(grad).reshape(-1, *x.shape[:-1]).sum(0).flatten()  # over the points of an observation
+        points = log_mean.numel() // max(1, x.numel())
+        total = wide(grad).reshape(points, *x.shape[:-1]).sum(0).flatten()  # over the points of an observation
         sums = total.new_zeros(log_r.shape).index_add_(0, feature, rise * total[row])
         return grad_mean, (sums - of_all.sum_to_size(log_r.shape)).to(log_r.dtype), None

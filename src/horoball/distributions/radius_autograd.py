@@ -254,7 +254,7 @@ def lower_tail(r: Tensor, scale: Tensor, c: Curvature, d: int) -> Tensor:
         >>> lower_tail(torch.tensor(1.1774), torch.tensor(1.0), 0.0, 2)
         tensor(0.5000)
     """
-    return _LowerTail.apply(r, scale, c, d)
+    return _LowerTail.apply(r.to(torch.promote_types(r.dtype, scale.dtype)), scale, c, d)
 
 
 def radius_nodes(lam: Tensor, d: int, graded: bool = False) -> tuple[Tensor, Tensor]:

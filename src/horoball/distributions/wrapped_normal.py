@@ -165,6 +165,8 @@ def _expected_log_sinhc(u: Tensor) -> Tensor:
     """
     step = 0.25
     total = u.new_zeros(u.shape[:-1])
+    if not total.numel():
+        return total
     lowest = -66.0 - 2 * float(u.detach().sum(-1).max().clamp_min(1.0).log())
     log_s = torch.arange(lowest, 1.5, step, dtype=u.dtype, device=u.device)
     k = torch.arange(1, 5, dtype=u.dtype, device=u.device)

@@ -41,7 +41,8 @@ def pairwise_dist(z: Tensor, y: Tensor, c: Curvature) -> Tensor | None:
     a, b = a.unsqueeze(-1), b.unsqueeze(-2)
     half = torch.sinh((a - b) / 2)
     square = half * half + torch.sinh(a) * torch.sinh(b) * (chord * chord) / 4
-    return (torch.asinh(square.clamp_min(_TINY).sqrt()) * 2 / root).to(z.dtype)
+    apart = torch.asinh(square.clamp_min(_TINY).sqrt()) * 2 / root
+    return torch.where(square > _TINY, apart, 0.0).to(torch.promote_types(z.dtype, y.dtype))
 
 
 def _polar(z: Tensor, root: Tensor | float) -> tuple[Tensor, Tensor]:

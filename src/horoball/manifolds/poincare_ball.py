@@ -127,7 +127,8 @@ class PoincareBall(nn.Module):
         """
         _check_same_dimension("cdist", z, y)
         if self.is_euclidean:
-            return torch.cdist(z, y, compute_mode="donot_use_mm_for_euclid_dist")
+            kind = torch.promote_types(z.dtype, y.dtype)
+            return torch.cdist(z.to(kind), y.to(kind), compute_mode="donot_use_mm_for_euclid_dist")
         near = pairwise_dist(z, y, self.c)
         return self.dist(z.unsqueeze(-2), y.unsqueeze(-3)) if near is None else near
 

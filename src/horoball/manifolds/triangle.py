@@ -109,7 +109,7 @@ def solve(mu: Tensor, v: Tensor, c: Curvature) -> Triangle:
     total = mu + v
     # |μ| − |v| and μ̂ + v̂ from μ + v: exact also for v ≈ −μ, the near pairs of dist and log.
     R_sum, R_max = R1 + R2, torch.maximum(R1, R2)
-    gap = dot(total, mu - v) / torch.where(R_sum > 0, R_sum, 1.0)
+    gap = dot(wide(total), wide(mu - v)) / torch.where(R_sum > 0, R_sum, 1.0)
     shorter = R1 <= R2
     omega = unit(torch.where(shorter, mu, -v), torch.where(shorter, R1, R2))
     e = unit(total - omega * gap.to(mu.dtype), R_max)

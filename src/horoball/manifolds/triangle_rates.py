@@ -87,7 +87,7 @@ def rates_in_c(tri: Triangle, f: Scaled, cos1: Tensor, cos2: Tensor, c: Tensor) 
     short = torch.maximum(f.a, f.b) < 1.0
     Cz = f.az + torch.exp(-2 * f.az) / f.sz  # a_z coth a_z
     rate = (cos1 * R1 + cos2 * R2 - Rz) / (2 * positive(c))
-    twist = (f.sa / f.sz * torch.exp(f.a - 2 * f.az) / f.sz - f.B * Cz) / positive(c)
+    twist = (f.sa / f.sz * torch.exp((f.a - 2 * f.az).clamp_max(E_MAX)) / f.sz - f.B * Cz) / positive(c)
     ua, ub, uz = (torch.where(short, x * x, 0.0) for x in (f.a, f.b, f.az))
     sinhc_a, sinhc_b, sinhc_z = (1 + u * polynomial(_SINHC_REST, u) for u in (ua, ub, uz))
     # The derivative of (cosh a_z − 1)/c = (cosh(a − b) − 1)/c + 2P R₁R₂ sinhc(a) sinhc(b)

@@ -23,6 +23,7 @@ _ROWS = 128  # of a matrix of pairs: what is made of it stays in the cache
 _LISTED = 1 << 16  # pairs of a list, or of a stack of tiles
 _FAR = 40.0  # √c·radius up to which all s are numbers of float32
 _FARTHEST = 300.0  # and of float64
+_FLAT = 1e-12  # of c: below it s, which is c·d²/4 there, would merge points that are not the same
 _TOUCHING = 1e-30  # of s: below it two points are one, and their distance has no gradient
 
 
@@ -124,15 +125,18 @@ def _all_but(adjacency: Any, rank: int, ranks: int) -> Iterator[Block]:
 def _summed(edges: Edges, joined: bool, z: Tensor, ball: PoincareBall, blocks: Iterable[Block]) -> Tensor:
     root: Tensor | None = None
     y, dtype = z.double(), z.dtype
+    if not ball.is_euclidean and ball.c_value < _FLAT:
+        return _summed_by_distance(edges, joined, z, ball, blocks)
     if not ball.is_euclidean:
         root = torch.as_tensor(ball.c, device=z.device).double().sqrt()
         y = root * y
-        farthest = float(torch.linalg.vector_norm(y.detach(), dim=-1).amax())
+        farthest = float(torch.linalg.vector_norm(y.detach(), dim=-1).amax()) if len(y) else 0.0
         if farthest > _FARTHEST:
             return _summed_by_distance(edges, joined, z, ball, blocks)
         if farthest > _FAR:
             dtype = torch.float64
-    return _Sum.apply(edges, joined, blocks, dtype, y, root, *edges.parameters())
+    learnt = [parameter for parameter in edges.parameters() if parameter.requires_grad]
+    return _Sum.apply(edges, joined, blocks, dtype, torch.is_grad_enabled(), y, root, *learnt)
 
 
 def _summed_by_distance(edges: Edges, joined: bool, z: Tensor, ball: PoincareBall, blocks: Iterable[Block]) -> Tensor:
@@ -157,13 +161,14 @@ class _Sum(torch.autograd.Function):
         joined: bool,
         blocks: Iterable[Block],
         dtype: torch.dtype,
+        recording: bool,
         y: Tensor,
         root: Tensor | None,
         *learnt: Tensor,
     ) -> Tensor:
         law = edges.log_edge if joined else edges.log_no_edge
         space = Flat(y) if root is None else Curved(y, root)
-        wanted = any(ctx.needs_input_grad)
+        wanted = recording and any(ctx.needs_input_grad)
         total = y.new_zeros(())
         of_learnt = [torch.zeros_like(parameter) for parameter in learnt]
         for block in blocks:
@@ -188,4 +193,4 @@ class _Sum(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         of_y, of_root, *of_learnt = (grad.to(part.dtype) * part for part in ctx.saved_tensors)
-        return (None, None, None, None, of_y, of_root if ctx.needs_input_grad[5] else None, *of_learnt)
+        return (None, None, None, None, None, of_y, of_root if ctx.needs_input_grad[6] else None, *of_learnt)

@@ -25,7 +25,6 @@ _SPARE = 6  # candidates beyond k, or half of k if that is more
 _NUMBERS = 2**21  # coordinates that are held at a time, 16 MB
 _GROUP = 16  # queries that are settled together
 _NEAR = 8.0  # √cR up to which distances from directions are right to 1e-12
-_EQUAL = 1e-20  # below it, `cdist` means 0
 
 
 class Found(NamedTuple):
@@ -90,6 +89,8 @@ class Search(NamedTuple):
             looked = probes
             while len(left):
                 queries = self.engine.lift.queries(q[left])
+                if not bool(torch.isfinite(torch.as_tensor(queries.rows)).all()):
+                    raise ValueError("A query is too far away for an index in float32. Leave such queries out.")
                 far, which, bound, still = self._candidates(q[left], queries, k, width, looked)
                 for group in still.split(_GROUP) if len(still) else ():
                     near = [self.engine.within(queries.rows[i], float(bound[i]), looked) for i in group.tolist()]
@@ -110,7 +111,6 @@ class Search(NamedTuple):
         points = self.z[ids.clamp_min(0)].double()
         if lift.reach * lift.c**0.5 <= _NEAR:
             far = self.ball.cdist(q.unsqueeze(-2), points).squeeze(-2)  # a fourth of the time
-            far = torch.where(far > _EQUAL, far, 0.0)
         else:
             far = self.ball.dist(q.unsqueeze(-2), points)
         far.masked_fill_(missing, torch.inf)

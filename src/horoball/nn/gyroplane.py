@@ -60,16 +60,20 @@ class Gyroplane(nn.Module):
             )
         if self.ball.is_euclidean:
             return nn.functional.linear(z, self.weight, self.bias)
-        c = self.ball.c
-        bias = self.bias if self.bias is not None else self.weight.new_zeros(self.out_features)
-        f = None if torch.compiler.is_compiling() else gyroplane(z, self.weight, bias, c)
-        return self._with_far_points(z, bias, c) if f is None else f
+        c, weight = self.ball.c, self.weight
+        bias = self.bias if self.bias is not None else weight.new_zeros(self.out_features)
+        kind = torch.promote_types(z.dtype, weight.dtype)
+        if kind not in REACH:  # half precision has no digits to spare, and its products none either
+            z, weight, bias = z.float(), weight.float(), bias.float()
+        f = None if torch.compiler.is_compiling() else gyroplane(z, weight, bias, c)
+        return (self._with_far_points(z, weight, bias, c) if f is None else f).to(kind)
 
-    def _with_far_points(self, z: Tensor, bias: Tensor, c: Curvature) -> Tensor:
+    @staticmethod
+    def _with_far_points(z: Tensor, weight: Tensor, bias: Tensor, c: Curvature) -> Tensor:
         """Points beyond reach are put there; f goes on with slope ±|w| along the ray to them."""
         reach = REACH[z.dtype] / positive_root(c)
         radius = torch.linalg.vector_norm(wide(z), dim=-1, keepdim=True)
         inside = z * (reach / torch.maximum(radius, reach + 0 * radius)).to(z.dtype)
-        f = cast(Tensor, gyroplane(inside, self.weight, bias, c))
-        excess = (radius - reach).relu() * torch.linalg.vector_norm(wide(self.weight), dim=-1)
+        f = cast(Tensor, gyroplane(inside, weight, bias, c))
+        excess = (radius - reach).relu() * torch.linalg.vector_norm(wide(weight), dim=-1)
         return f + (torch.sign(f.detach()) * excess).to(f.dtype)

@@ -36,7 +36,7 @@ def observed_fields(fields: dict[str, Any], summary: Summary) -> dict[str, Any]:
         _log.info("Likelihood: %s, because %s.", likelihood, why)
     if fields.get("library"):
         expect_counts(summary)
-    expect_suits(likelihood, summary)
+    expect_suits(likelihood, summary, fields.get("classes"))
     fields = fields | {"likelihood": likelihood}
     if likelihood == "categorical":
         fields.setdefault("classes", max(2, int(summary.high.max()) + 1))
@@ -79,8 +79,13 @@ def cell_fields(likelihood: str = "negative_binomial") -> dict[str, Any]:
     return fields | ({"library": True} if likelihood == "negative_binomial" else {})
 
 
-def expect_suits(likelihood: str, summary: Summary) -> None:
+def expect_suits(likelihood: str, summary: Summary, classes: int | None = None) -> None:
     """Refuse numbers that have no probability under a likelihood.
+
+    Args:
+        likelihood: Its name.
+        summary: Of the numbers.
+        classes: Of the categorical likelihood, if they are given.
 
     Example:
         >>> from horoball.data.array_table import ArrayTable
@@ -106,6 +111,8 @@ def expect_suits(likelihood: str, summary: Summary) -> None:
             "The likelihood categorical needs categories 0, 1, 2 …, but the table holds other numbers. Number the "
             "categories first."
         )
+    if likelihood == "categorical" and classes is not None and high >= classes:
+        raise ValueError(f"The table holds the category {high:g}, but there are {classes} classes: 0 to {classes - 1}.")
 
 
 def expect_rows(likelihood: str, x: Tensor, first: int = 0, classes: int | None = None) -> None:

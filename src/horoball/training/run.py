@@ -148,6 +148,8 @@ class Run:
             scaler = Standardizer(tensors["scaler.mean"], tensors["scaler.std"]) if "scaler.mean" in tensors else None
             if scaler is not None and {scaler.mean.shape, scaler.std.shape} != {(len(columns),)}:
                 raise ValueError(f"its scaling is not of {len(columns)} columns.")
+            if scaler is not None and not bool((scaler.std > 0).all()):
+                raise ValueError("its scaling divides by 0 or less.")
             return cls(model.eval(), columns, scaler, about.get("label"), stored_history(header), about)
 
 
@@ -156,7 +158,7 @@ def _scaler(summary: Summary) -> Standardizer:
     spread = common_spread(summary.std)
     how = "one factor for all columns, whose spreads are alike" if spread is not None else "each column by itself"
     _log.info("Scaling: %s.", how)
-    return Standardizer(summary.mean, summary.std if spread is None else spread.repeat(len(summary.std)))
+    return Standardizer.of(summary) if spread is None else Standardizer(summary.mean, spread.repeat(len(summary.std)))
 
 
 def _scaling(scaler: Standardizer | None) -> dict[str, Tensor]:
