@@ -350,4 +350,4 @@ def test_wrong_shapes_and_missing_arguments_raise_and_say_what_is_expected() -> 
 
 @pytest.mark.parametrize("name", NORMALS)
 def test_an_empty_batch_has_an_empty_entropy(name: str) -> None:
-    assert make(name, batch=(0,)).entropy().shape == (0,)
+    assert make(name, batch=(0,), validate_args=False).entropy().shape == (0,)  # torch cannot check no factors
