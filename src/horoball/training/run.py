@@ -87,9 +87,9 @@ class Run:
 
     def blocks(self, table: Table, rows: int = 8192) -> Iterator[Tensor]:
         """Rows of a table as the model sees them, some at a time; refuses those that its likelihood cannot hold."""
-        first = 0
+        likelihood, first = self.model.likelihood, 0
         for block in self.scaled(table).blocks(rows):
-            expect_rows(self.model.likelihood.name, block[:, : table.features], first, self.about["model"]["classes"])
+            expect_rows(likelihood.name, block[:, : table.features], first, getattr(likelihood, "classes", None))
             first += len(block)
             yield block
 
