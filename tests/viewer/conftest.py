@@ -148,6 +148,18 @@ def spiral(n: int, farthest: float = 3.0) -> np.ndarray:
     return np.tanh(r / 2)[:, None] * np.stack((np.cos(t), np.sin(t)), 1)
 
 
+def distances(w: np.ndarray) -> np.ndarray:
+    """Hyperbolic distances between all pairs of ball coordinates, c = 1."""
+    gap = np.square(w[:, None] - w[None]).sum(-1)
+    rest = 1 - np.square(w).sum(-1)
+    return 2 * np.arcsinh(np.sqrt(gap / np.outer(rest, rest)))
+
+
+def middle(opened: Opened) -> tuple[float, float]:
+    """Where the origin is on the window, before anything was moved."""
+    return opened.pixel(0)
+
+
 @pytest.fixture(scope="session")
 def small() -> View:
     """Two hundred points with everything that a page can hold, but pictures."""
