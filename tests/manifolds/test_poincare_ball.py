@@ -1,66 +1,25 @@
 from __future__ import annotations
 
-import copy
 import math
-from collections.abc import Iterator
 
 import mpmath as mp
-import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
 from horoball.manifolds import PoincareBall, gyrovector
 from tests import oracle
-
-DTYPES = (torch.float64, torch.float32)
-CURVATURES = (1e-6, 0.1, 1.0, 10.0)
-RADII = (1e-6, 1e-3, 0.1, 1.0, 4.0, 16.0, 80.0)  # √c·d(0, z)
-
-# Values are relative to their norm. A "law" passes through points that are rounded to the dtype, 6e-8·sinh 6 in
-# float32, relative to 1/√c; a "chart" is a round trip at √cR ≤ 5, where ball coordinates lose e⁵. The
-# dist, exp and log of points at every radius are held against mpmath in test_triangle.
-TOLERANCE = {
-    "value": {torch.float64: 1e-13, torch.float32: 3e-7},
-    "law": {torch.float64: 1e-12, torch.float32: 1e-4},
-    "chart": {torch.float64: 1e-13, torch.float32: 3e-5},
-}
-
-dtypes = pytest.mark.parametrize("dtype", DTYPES, ids=str)
-curvatures = pytest.mark.parametrize("c", CURVATURES)
-curvatures_and_zero = pytest.mark.parametrize("c", [0.0, *CURVATURES])
-
-
-def vectors(seed: int, lengths: Tensor, *, dtype: torch.dtype = torch.float64) -> Tensor:
-    """One vector of random direction per length."""
-    generator = torch.Generator().manual_seed(seed)
-    direction = torch.randn(*lengths.shape, 3, generator=generator, dtype=torch.float64)
-    return (direction / direction.norm(dim=-1, keepdim=True) * lengths.unsqueeze(-1)).to(dtype)
-
-
-def points(seed: int, *, c: float, largest: float = 3.0, dtype: torch.dtype = torch.float64, n: int = 30) -> Tensor:
-    """Points up to √cR = largest, in no order of radius; the first is 0."""
-    lengths = torch.linspace(0, largest, n, dtype=torch.float64) / math.sqrt(c or 1.0)
-    order = torch.randperm(n - 1, generator=torch.Generator().manual_seed(seed)) + 1
-    return vectors(seed, torch.cat([lengths[:1], lengths[order]]), dtype=dtype)
-
-
-@pytest.fixture
-def warn_always() -> Iterator[None]:
-    """Not once per process: warnings are errors here, and a test must not depend on its order."""
-    torch.set_warn_always(True)
-    yield
-    torch.set_warn_always(False)
-
-
-def assert_close(got: Tensor, expected: object, tolerance: float, scale: object = 0.0) -> None:
-    """In norm along the last axis of vectors, relative to the larger of the expected norm and the scale."""
-    expected = torch.as_tensor(oracle.floats(expected)) if not isinstance(expected, Tensor) else expected.double()
-    assert got.shape == expected.shape
-    error, size = ((x.norm(dim=-1) if x.dim() else x.abs()) for x in (got.detach().double() - expected, expected))
-    excess = error - tolerance * torch.maximum(size, torch.as_tensor(scale, dtype=torch.float64))
-    assert (excess <= 0).all(), f"off by {float(error.max()):.2g}: got {got.tolist()}, expected {expected.tolist()}"
-
+from tests.manifolds.ballpoints import (
+    DTYPES,
+    RADII,
+    TOLERANCE,
+    assert_close,
+    curvatures_and_zero,
+    dtypes,
+    one_of_each,
+    points,
+    vectors,
+)
 
 # --------------------------------------------------------------------------------------------------------------------
 # Against the oracle
@@ -90,20 +49,6 @@ def test_log_volume_and_its_gradients_agree_with_mpmath(dtype: torch.dtype, c: f
         # ∂/∂c at c = 0 is the first term of the series, (d − 1)|v|²/6.
         along_c = oracle.derivative(lambda p, exact=exact: log_volume(exact, p[0]), [k], [k]) / k if c else square / 3
         assert_close(in_c, along_c, TOLERANCE["value"][dtype])
-
-
-@dtypes
-@curvatures
-def test_charts_agree_with_mpmath(dtype: torch.dtype, c: float) -> None:
-    ball, z = PoincareBall(c), vectors(1, torch.tensor(RADII) / math.sqrt(c), dtype=dtype)
-    assert_close(ball.to_ball(z), oracle.to_ball(z, c), TOLERANCE["value"][dtype])
-    with mp.workdps(60):
-        a = [mp.sqrt(mp.mpf(c) * (t * t).sum()) for t in oracle.array(z)]
-        time, stretch = [mp.cosh(x) for x in a], [mp.sinh(x) / x for x in a]
-        space = oracle.array(z) * np.array(stretch, dtype=object)[:, None]
-    h = ball.to_lorentz(z)
-    assert_close(h[:, :1], np.array(time, dtype=object)[:, None], TOLERANCE["value"][dtype])
-    assert_close(h[:, 1:], space, TOLERANCE["value"][dtype])
 
 
 # --------------------------------------------------------------------------------------------------------------------
@@ -214,130 +159,8 @@ def test_ball_coordinates_obey_the_gyrovector_formulas(dtype: torch.dtype, c: fl
 
 
 # --------------------------------------------------------------------------------------------------------------------
-# Charts
-# --------------------------------------------------------------------------------------------------------------------
-
-
-@dtypes
-@curvatures_and_zero
-@pytest.mark.parametrize("chart", ["ball", "lorentz"])
-def test_a_chart_and_back_is_the_identity(dtype: torch.dtype, c: float, chart: str) -> None:
-    ball, z = PoincareBall(c), points(23, c=c, largest=5.0, dtype=dtype)
-    there = getattr(ball, f"to_{chart}")(z)
-    back = getattr(ball, f"from_{chart}")(there)
-    assert there.dtype == back.dtype == dtype
-    assert_close(back, z, TOLERANCE["chart"][dtype])
-
-
-@dtypes
-@curvatures
-def test_lorentz_coordinates_lie_on_the_hyperboloid(dtype: torch.dtype, c: float) -> None:
-    h = PoincareBall(c).to_lorentz(points(24, c=c, dtype=dtype)).double()
-    assert h.shape[-1] == 4
-    off = -(h[:, 0] ** 2) + c * h[:, 1:].square().sum(-1) + 1
-    assert (off.abs() <= 8 * torch.finfo(dtype).eps * h[:, 0] ** 2).all()
-
-
-@pytest.mark.parametrize("chart", ["to_ball", "from_ball", "to_lorentz"])
-@pytest.mark.parametrize("c", [0.0, 0.7])
-def test_charts_are_differentiable_at_the_origin(chart: str, c: float) -> None:
-    z = torch.zeros(3, dtype=torch.float64, requires_grad=True)
-    got = torch.autograd.functional.jacobian(getattr(PoincareBall(torch.tensor(c)), chart), z)
-    factor = {"to_ball": 0.5, "from_ball": 2.0, "to_lorentz": 1.0}[chart]
-    assert torch.equal(got[-3:], factor * torch.eye(3, dtype=torch.float64))
-
-
-@pytest.mark.parametrize("bad", [1.0, 1.5, math.nan, math.inf])
-def test_from_ball_raises_on_the_rim_and_outside_and_says_what_to_do(bad: float) -> None:
-    x = torch.tensor([[0.1, 0.0], [bad / 2, 0.0]])
-    with pytest.raises(ValueError, match=rf"sqrt\(c\)·\|x\| < 1, got {bad:g}\. .*to_ball.*float64"):
-        PoincareBall(4.0).from_ball(x)
-
-
-@pytest.mark.usefixtures("warn_always")
-@pytest.mark.parametrize("c", [4.0, torch.tensor(4.0, requires_grad=True)], ids=["number", "tensor"])
-def test_from_lorentz_refuses_another_hyperboloid(c: float | Tensor) -> None:
-    ball, z = PoincareBall(c), torch.tensor([0.3, -0.8])
-    h = ball.to_lorentz(z).detach()
-    scaled = torch.cat((h[:1] / 2, h[1:]))  # time in units of length, as with h₀² = 1/c + |h|²
-    for wrong in (scaled, h.flip(-1), PoincareBall(1.0).to_lorentz(z), h * math.nan):
-        with pytest.raises(ValueError, match=r"h0 first and -h0² \+ c\|h\|² = -1 for c = 4"):
-            ball.from_lorentz(wrong)
-
-
-# --------------------------------------------------------------------------------------------------------------------
-# The curvature
-# --------------------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("learnable", [False, True])
-def test_what_is_not_one_finite_number_above_zero_raises(learnable: bool) -> None:
-    with pytest.raises(ValueError, match=r"c >= 0 .* got c = -1\.5\. Pass c = 1\.5\?"):
-        PoincareBall(-1.5, learnable=learnable)
-    for bad in (math.nan, math.inf, torch.tensor(-1.0), torch.tensor(math.nan)):
-        with pytest.raises(ValueError, match="c >= 0"):
-            PoincareBall(bad, learnable=learnable)
-    with pytest.raises(ValueError, match=r"one curvature, got c of shape \(2,\)"):
-        PoincareBall(torch.ones(2), learnable=learnable)
-    with pytest.raises(ValueError, match=r"learnable c must start above 0, got 0\. Start it small"):
-        PoincareBall(0.0, learnable=True)
-
-
-@pytest.mark.parametrize("c", [1e-6, 0.1, 1.0, 10.0, 1e3])
-def test_a_learnable_curvature_starts_at_its_value_and_has_a_gradient(c: float) -> None:
-    ball = PoincareBall(c, learnable=True)
-    assert [name for name, _ in ball.named_parameters()] == ["raw_c"]
-    assert ball.c.item() == pytest.approx(c, rel=2e-6)
-    (grad,) = torch.autograd.grad(ball.dist(*vectors(1, torch.tensor([1.0, 2.0]) / math.sqrt(c))), ball.raw_c)
-    assert grad.isfinite()
-    assert grad != 0
-
-
-def test_a_learnable_curvature_survives_state_dict_and_deepcopy() -> None:
-    ball, other = PoincareBall(0.3, learnable=True), PoincareBall(2.0, learnable=True)
-    other.load_state_dict(ball.state_dict())
-    twin = copy.deepcopy(ball)
-    assert other.c.item() == twin.c.item() == ball.c.item()
-    assert twin.raw_c is not ball.raw_c
-
-
-def test_a_given_curvature_is_no_state_and_survives_deepcopy() -> None:
-    for ball in (PoincareBall(0.5), PoincareBall(torch.tensor(0.5)), PoincareBall(torch.tensor(0.5).requires_grad_())):
-        assert not ball.state_dict()
-        assert not list(ball.parameters())
-        assert float(torch.as_tensor(copy.deepcopy(ball).c).detach()) == 0.5
-
-
-@pytest.mark.usefixtures("warn_always")
-def test_repr_says_the_curvature() -> None:
-    assert repr(PoincareBall(0.5)) == "PoincareBall(c=0.5)"
-    assert repr(PoincareBall(torch.tensor(2))) == "PoincareBall(c=2)"
-    assert repr(PoincareBall(torch.tensor(0.5, requires_grad=True))) == "PoincareBall(c=0.5)"
-    assert repr(PoincareBall(0.25, learnable=True)) == "PoincareBall(c=0.25, learnable=True)"
-
-
-@pytest.mark.parametrize("shape", [(1,), (1, 1)], ids=str)
-def test_a_curvature_of_one_element_changes_no_shape(shape: tuple[int, ...]) -> None:
-    c = torch.full(shape, 0.7, requires_grad=True)
-    ball, plain = PoincareBall(c), PoincareBall(0.7)
-    for z in (torch.tensor([0.1, -0.2]), torch.tensor([[0.1, -0.2], [0.3, 0.0], [0.2, 0.2]])):
-        for name, arguments in one_of_each(z).items():
-            got, expected = (getattr(m, name)(*arguments) for m in (ball, plain))
-            torch.testing.assert_close(got, expected)
-            (grad,) = torch.autograd.grad(got.sum(), c)
-            assert grad.shape == shape
-
-
-# --------------------------------------------------------------------------------------------------------------------
 # Shapes, dtypes, compilation
 # --------------------------------------------------------------------------------------------------------------------
-
-
-def one_of_each(z: Tensor) -> dict[str, tuple[Tensor, ...]]:
-    """Arguments of every method, from small points z."""
-    y, s = z.flip(-1), torch.full(z.shape[:-1], 0.3)
-    one, two = ("log_volume", "to_ball", "from_ball", "to_lorentz"), ("dist", "exp", "log")
-    return dict.fromkeys(one, (z,)) | dict.fromkeys(two, (z, y)) | {"geodesic": (z, y, s)}
 
 
 @curvatures_and_zero
