@@ -1,8 +1,8 @@
 """What the paper leaves open: `python -m experiments.beyond`.
 
-Does learning c find the best fixed one? Do posteriors with a scale for each axis, or a full covariance, do better? The
-Euclidean twin has the same freedom: where c is learnt, its prior's scale is, for c sets the unit in which σ₀ = 1 is
-measured.
+Does learning c find the best fixed one? How much of a gain is where the decoder's hyperplanes start? Do posteriors with
+a scale for each axis, or a full covariance, do better? The Euclidean twin has the same freedom: where c is learnt, its
+prior's scale is, for c sets the unit in which σ₀ = 1 is measured.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from horoball.models.posterior import SCALES
 
 DIMENSIONS = (2, 10)
 PRIOR_SCALES = (1.0, 1.7)
+STARTS = {"linear": "as `torch.nn.Linear`", "spread": "spread out"}
 
 
 def branching_settings(seeds: int) -> Iterator[Setting]:
@@ -29,11 +30,13 @@ def branching_settings(seeds: int) -> Iterator[Setting]:
 
 
 def mnist_settings(seeds: int) -> Iterator[Setting]:
-    """Learnt curvature, then other covariances, with their twins."""
+    """Learnt curvature, another start, then other covariances, with their twins."""
     for seed in range(seeds):
         for d in DIMENSIONS:
             yield mnist.setting(d, 1.0, seed, learn="c")
             yield mnist.setting(d, 0.0, seed, learn="prior")
+        for start in STARTS:
+            yield from (mnist.setting(2, c, seed, start=start) for c in (1.4, 0.0))
         for d in DIMENSIONS:
             for scale in SCALES:
                 yield from (mnist.setting(d, c, seed, posterior="wrapped", scale=scale) for c in (1.0, 0.0))
@@ -80,6 +83,17 @@ def _line(
     return f"| {name} | {' | '.join(cells)} |"
 
 
+def starts() -> str:
+    """What it is worth where the hyperplanes of the decoder's first layer start, to either model."""
+    lines = ["| MNIST, d = 2 | P-VAE, c = 1.4 | N-VAE | P − N, paired |", "|---|--:|--:|--:|"]
+    curved, flat = ({start: mnist.found(d=2, c=c, start=start) for start in STARTS} for c in (1.4, 0.0))
+    for first, second in (("linear", "linear"), ("spread", "spread"), ("spread", "linear")):
+        name = f"both {STARTS[first]}" if first == second else f"the P-VAE's {STARTS[first]}, the N-VAE's not"
+        cells = [counted(curved[first], 2), counted(flat[second], 2)]
+        lines.append(f"| {name} | {' | '.join(cells)} | {counted(paired(curved[first], flat[second]), 2, '+')} |")
+    return "\n".join(lines)
+
+
 def covariances() -> str:
     """Wrapped posteriors by the shape of their covariance, curved and flat."""
     names = " | ".join(f"{scale} | − isotropic, paired" for scale in SCALES[1:])
@@ -99,7 +113,7 @@ def main() -> None:
     options = arguments(__doc__, 1, "of MNIST; the tree has 20")
     carry_out(branching.STUDY, branching_settings(20), branching.run, options.workers)
     carry_out(mnist.STUDY, mnist_settings(options.seeds), mnist.run, options.workers)
-    print(learnt(), covariances(), sep="\n\n")
+    print(learnt(), starts(), covariances(), sep="\n\n")
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from safetensors.torch import load_model, save_model
@@ -20,6 +20,7 @@ from experiments.runs import Setting, results, slug
 from horoball.data import ArrayTable
 from horoball.data.images import Images, mnist
 from horoball.models import VAE, ModelConfig
+from horoball.nn import Gyroplane
 from horoball.objectives import elbo, log_likelihood
 from horoball.training import TrainConfig, fit
 
@@ -28,7 +29,15 @@ __all__ = ["STUDY", "WEIGHTS", "digits", "found", "run", "setting", "trained", "
 STUDY = "mnist"
 WEIGHTS = Path(__file__).parent / "weights"
 _TRAINING = TrainConfig(max_epochs=80, batch_size=128, learning_rate=5e-4, validation=0.0, patience=0)
-_DEFAULTS = {"posterior": "riemannian", "decoder": "gyroplane", "scale": "isotropic", "learn": "", "epochs": 80}
+_DEFAULTS = {
+    "posterior": "riemannian",
+    "decoder": "gyroplane",
+    "scale": "isotropic",
+    "learn": "",
+    "start": "linear",
+    "epochs": 80,
+}
+_FAR = 3.0  # distance from the origin within which hyperplanes lie that start spread out
 
 digits = cache(mnist)
 
@@ -54,10 +63,11 @@ def trained(
     decoder: str = "gyroplane",
     scale: str = "isotropic",
     learn: str = "",
+    start: str = "linear",
     epochs: int = 80,
 ) -> VAE:
-    """A model, trained now or before; `learn` is "", "c" or "prior"."""
-    options = {"posterior": posterior, "decoder": decoder, "scale": scale, "learn": learn, "epochs": epochs}
+    """A model, trained now or before; `learn` is "", "c" or "prior", `start` "linear" or "spread"."""
+    options = {"posterior": posterior, "decoder": decoder, "scale": scale, "learn": learn, "start": start}
     images: Images = digits(True)
     torch.manual_seed(seed)
     config = ModelConfig(
@@ -72,10 +82,12 @@ def trained(
         decoder=decoder,
     )
     model = VAE.from_config(config)
-    path = weights_of(setting(d, c, seed, **options))
+    path = weights_of(setting(d, c, seed, **options, epochs=epochs))
     if path.exists():
         load_model(model, path)
         return model.eval()
+    if start == "spread":
+        _spread(cast(Gyroplane, model.decoder.network[0]))  # type: ignore[index]
     model.decoder.start_at(model.likelihood.start_at(images.x.mean(0)))  # type: ignore[operator]
     fit(model, ArrayTable(images.x), _TRAINING.replace(max_epochs=epochs, seed=seed))
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -83,6 +95,17 @@ def trained(
     save_model(model, str(part))
     part.replace(path)
     return model.eval()
+
+
+@torch.no_grad()
+def _spread(layer: Gyroplane) -> None:
+    """Start a layer, curved or flat, with unit normals and hyperplanes all over the part of the ball that is used.
+
+    The authors' first release starts its gyroplanes so, with a spread of 1.9 at d = 2, and its N-VAE's layer as torch
+    does: most of those hyperplanes pass within 1 of the origin, and outputs start half as steep.
+    """
+    layer.weight.div_(layer.weight.norm(dim=-1, keepdim=True))
+    layer.bias.uniform_(-_FAR, _FAR)  # type: ignore[union-attr]
 
 
 @contextmanager

@@ -20,6 +20,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "table3": table3.table,
     "table4": table4.table,
     "learnt": beyond.learnt,
+    "starts": beyond.starts,
     "covariances": beyond.covariances,
     "reconstruction": reconstruction.table,
     "wordnet": wordnet.table,

@@ -47,7 +47,11 @@ def few_digits(monkeypatch: pytest.MonkeyPatch) -> None:
 @needs_data
 @pytest.mark.usefixtures("few_digits")
 def test_short_runs_on_mnist() -> None:
-    for setting in (next(figure7.settings(1)), mnist.setting(10, 1.0, 0, posterior="wrapped", scale="full")):
+    for setting in (
+        next(figure7.settings(1)),
+        mnist.setting(10, 1.0, 0, posterior="wrapped", scale="full"),
+        mnist.setting(2, 0.0, 0, start="spread"),
+    ):
         found = mnist.run(**setting, epochs=1, samples=5, images=20)  # type: ignore[arg-type]
         assert 80 < found["nll"] < 300
         assert found["elbo"] < -found["nll"] + 5
