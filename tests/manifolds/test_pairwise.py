@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from horoball.manifolds import PoincareBall
-from tests.manifolds.test_poincare_ball import points
+from tests.manifolds.ballpoints import points
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
