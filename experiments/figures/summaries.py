@@ -39,7 +39,7 @@ def confusion() -> Figure:
         for side in ax.spines.values():
             side.set_visible(False)
     axes[0, 0].set_ylabel("digit")
-    scale_beside(picture, axes, f"% of a digit's test images; {_counts(found.values())} embeddings")
+    scale_beside(picture, axes, f"% of a digit's test images; {_counts(found.values(), 'embedding')}")
     return figure
 
 
@@ -68,14 +68,15 @@ def ablation() -> Figure:
     ax.set_xlim(-0.5, len(figure7.DIMENSIONS) - 0.5)
     ax.set_xlabel("dimension of the latent space")
     ax.set_ylabel("NLL below the MLP's, %")
-    ax.set_title(f"MNIST by decoder: wrapped, c = 1; {_counts(found.values())} seeds")
+    ax.set_title(f"MNIST by decoder: wrapped, c = 1; {_counts(found.values(), 'seed')}")
     ax.legend(frameon=False)
     for side in ("top", "right"):
         ax.spines[side].set_visible(False)
     return figure
 
 
-def _counts(found: Iterable[Sized]) -> str:
+def _counts(found: Iterable[Sized], noun: str) -> str:
     """How many runs there are of each thing: one number, or the least and the most."""
     counts = [len(runs) for runs in found]
-    return f"{min(counts)}" if min(counts) == max(counts) else f"{min(counts)} to {max(counts)}"
+    least, most = min(counts), max(counts)
+    return f"{least if least == most else f'{least} to {most}'} {noun}{'' if most == 1 else 's'}"
