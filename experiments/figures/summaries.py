@@ -59,7 +59,7 @@ def ablation() -> Figure:
     for number, decoder in enumerate(others):
         known = [d for d in figure7.DIMENSIONS if (decoder, d) in found]
         place = [figure7.DIMENSIONS.index(d) + 0.12 * (number - (len(others) - 1) / 2) for d in known]
-        means, halves = zip(*(interval(found[decoder, d]) for d in known), strict=True)
+        means, halves = zip(*(interval(found[decoder, d].values()) for d in known), strict=True)
         style = {"color": colour_of(number), "markersize": 6, "linewidth": 1.0, "capsize": 4}
         ax.errorbar(place, means, np.nan_to_num(halves), fmt="o-", label=figure7.DECODERS[decoder], **style)
     ax.axhline(0, color="#444444", linewidth=1.0)

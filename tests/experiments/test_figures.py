@@ -116,6 +116,10 @@ def test_figures_of_results(tmp_path: Path) -> None:
         runs._one(mnist.STUDY, setting, _likelihood)
     drawn("confusion", tmp_path / "confusion.png")
     drawn("ablation", tmp_path / "ablation.png")
+    (ax,) = FIGURES["ablation"]().axes
+    for line, gain in zip(ax.containers, (0.0, 2.0), strict=True):  # of log₀ and of the gyroplane layer, in nats
+        shown = [100 * gain / (140 / d**0.2 + 0.1) for d in figure7.DIMENSIONS]
+        np.testing.assert_allclose(np.array(line.lines[0].get_ydata(), float), shown, rtol=1e-4)
 
 
 def _confusion(c: float, seed: int) -> dict[str, Any]:
