@@ -50,9 +50,9 @@ NEAREST = {
     "radius_law": "radius",
     "radius_table": "radius",
     "hypersphere": "densities",
-    "normal": "contract",
-    "riemannian_normal": "contract",
-    "wrapped_normal": "contract",
+    "normal": "gradients",
+    "riemannian_normal": "gradients",
+    "wrapped_normal": "gradients",
 }
 WIDER = {
     "numerics.py": (
