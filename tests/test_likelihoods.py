@@ -245,3 +245,37 @@ def test_categories_beyond_the_classes_that_are_given_are_refused() -> None:
     table = ArrayTable(torch.arange(12.0).reshape(6, 2) % 6)
     with pytest.raises(ValueError, match="holds the category 5, but there are 3 classes: 0 to 2"):
         train(table, {"likelihood": "categorical", "classes": 3, "hidden": (8,)}, TrainConfig(max_epochs=1))
+
+
+def test_large_counts_do_not_cancel_in_float32() -> None:
+    rate = torch.tensor([1e3, 1e5, 1e6])
+    x = rate + torch.tensor([30.0, -100.0, 2000.0])
+    law = Poisson(3)(rate)  # softplus(h) is h there
+    expected = scipy.stats.poisson.logpmf(x.double().numpy(), law.mean.double().numpy()).sum()
+    torch.testing.assert_close(law.log_prob(x), torch.tensor(expected).float(), rtol=1e-6, atol=0)
+
+
+@names
+def test_no_rows_have_no_likelihoods(name: str) -> None:
+    likelihood = make_likelihood(name, FEATURES)
+    for shape in ((0,), (4, 0), (0, 5)):
+        law = likelihood(torch.zeros(*shape, likelihood.outputs))
+        assert law.log_prob(torch.zeros(shape[-1], FEATURES)).shape == shape
+
+
+def test_columns_that_hardly_vary_do_not_outweigh_the_others() -> None:
+    x = np.random.default_rng(0).normal(size=(300, 3)) @ np.random.default_rng(1).normal(size=(3, 20))
+
+    def unexplained(columns: np.ndarray) -> float:
+        table = ArrayTable(np.concatenate((x, columns), 1))
+        run = train(table, {"hidden": (50,)}, TrainConfig(max_epochs=20, validation=0.0))
+        with torch.no_grad():
+            mean = torch.cat([run.model.mean(run.model.embed(block)) for block in run.blocks(table)])
+        rest = run.unscaled(mean)[:, :20].double().numpy() - x
+        return float((rest**2).mean() / x.var(0).mean())
+
+    alone = unexplained(np.empty((300, 0)))
+    assert alone < 0.8
+    for spread in (0.0, 0.005):
+        noise = spread * np.random.default_rng(2).normal(size=(300, 10))
+        assert unexplained(3.3 + noise) < alone + 0.1

@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.distributions import Bernoulli as TorchBernoulli
 from torch.distributions import Categorical as TorchCategorical
-from torch.distributions import Distribution, Independent
+from torch.distributions import Distribution
 from torch.distributions import Normal as TorchNormal
 from torch.distributions import Poisson as TorchPoisson
 
-from horoball.autograd import first_order
+from horoball.distributions.features import BernoulliFeatures, Features, PoissonFeatures
 from horoball.distributions.negative_binomial import NegativeBinomial as NegativeBinomialLaw
 
 __all__ = [
@@ -32,8 +31,8 @@ __all__ = [
     "make_likelihood",
 ]
 
-_CHUNK = 1 << 16  # elements at a time
 _LEAST_RATE = 1e-8  # a rate that rounds to 0 would give a count no probability
+_FEW = 0.1  # spread in units of the others' below which a feature has next to nothing to say
 _LEAST = 0.01  # of a learnt standard deviation: a feature that is copied exactly would make the likelihood infinite
 
 
@@ -92,20 +91,24 @@ class Normal(Likelihood):
         scale = (
             torch.ones((), dtype=h.dtype, device=h.device) if self.log_scale is None else self.log_scale.exp() + _LEAST
         )
-        return Independent(TorchNormal(h, scale, validate_args=False), 1, validate_args=False)
+        return Features(TorchNormal(h, scale, validate_args=False), 1, validate_args=False)
 
     @torch.no_grad()
     def start_from(self, spread: Tensor) -> None:
         """Start learnt standard deviations at the features' own spread, where that is below 1.
 
+        Features that hardly vary start at 1: at their own spread their errors would weigh thousands of times what the
+        others' do, and the network would learn to be constant before it learns anything.
+
         Example:
-            >>> likelihood = Normal(2, learn_scale=True)
-            >>> likelihood.start_from(torch.tensor([0.5, 2.0]))
-            >>> likelihood(torch.zeros(2)).stddev.detach()
-            tensor([0.5000, 1.0000])
+            >>> likelihood = Normal(3, learn_scale=True)
+            >>> likelihood.start_from(torch.tensor([0.5, 2.0, 0.0]))
+            >>> likelihood(torch.zeros(3)).stddev.detach()
+            tensor([0.5000, 1.0000, 1.0000])
         """
         if self.log_scale is not None:
-            self.log_scale.copy_((spread.clamp_max(1.0) - _LEAST).clamp_min(_LEAST).log())
+            start = torch.where(spread < _FEW, 1.0, spread.clamp_max(1.0))
+            self.log_scale.copy_((start - _LEAST).log())
 
 
 class Bernoulli(Likelihood):
@@ -120,51 +123,11 @@ class Bernoulli(Likelihood):
 
     def forward(self, h: Tensor) -> Distribution:
         """Bernoulli with logits h."""
-        return _BernoulliVector(TorchBernoulli(logits=h, validate_args=False), 1, validate_args=False)
+        return BernoulliFeatures(TorchBernoulli(logits=h, validate_args=False), 1, validate_args=False)
 
     def start_at(self, mean: Tensor) -> Tensor:
         """The logit of the mean, held away from 0 and 1."""
         return torch.logit(mean.clamp(1e-4, 1 - 1e-4))
-
-
-class _BernoulliVector(Independent):  # type: ignore[type-arg]
-    def log_prob(self, value: Tensor) -> Tensor:
-        h = self.base_dist.logits
-        return _CrossEntropy.apply(h, value if value.is_floating_point() else value.to(h.dtype))
-
-
-class _CrossEntropy(torch.autograd.Function):
-    """Σ xh − log(1 + exp h), summed over features, some samples at a time so that the passes run in cache.
-
-    torch's binary_cross_entropy_with_logits takes twice as long, half of it in a logsigmoid that is not vectorised.
-    """
-
-    @staticmethod
-    def forward(ctx: Any, h: Tensor, x: Tensor) -> Tensor:
-        ctx.save_for_backward(h, x)
-        if torch.compiler.is_compiling() or h.dim() <= x.dim():
-            return _cross_entropy(h, x)
-        count = max(1, _CHUNK // max(1, math.prod(h.shape[1:])))
-        return torch.cat([_cross_entropy(part, x) for part in h.split(count)])
-
-    @staticmethod
-    @first_order
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor | None]:
-        h, x = ctx.saved_tensors
-        grad = grad.unsqueeze(-1)
-        grad_x = (grad * h).sum_to_size(x.shape) if ctx.needs_input_grad[1] else None
-        return (x - h.sigmoid()).mul_(grad).sum_to_size(h.shape), grad_x
-
-
-def _cross_entropy(h: Tensor, x: Tensor) -> Tensor:
-    """With e = exp(−|h|) and w = 1 + e rounded, log(1 + e) = log w + (e − (w − 1))/w to the last digit.
-
-    log1p itself takes ten times as long where e is tiny, and exp where e would be denormal: hence the least e.
-    """
-    e = h.abs().clamp_max_(-1 - math.log(torch.finfo(h.dtype).tiny)).neg_().exp_()
-    w = e + 1
-    log = e.sub_(w - 1).div_(w).add_(w.log_())
-    return (x * h).sub_(h.clamp_min(0.0)).sub_(log).sum(-1)
 
 
 class Poisson(Likelihood):
@@ -180,7 +143,7 @@ class Poisson(Likelihood):
     def forward(self, h: Tensor) -> Distribution:
         """Poisson with rate softplus(h)."""
         rate = nn.functional.softplus(h) + _LEAST_RATE
-        return Independent(TorchPoisson(rate, validate_args=False), 1, validate_args=False)
+        return PoissonFeatures(TorchPoisson(rate, validate_args=False), 1, validate_args=False)
 
     def start_at(self, mean: Tensor) -> Tensor:
         """The inverse of softplus."""
@@ -267,7 +230,7 @@ class Categorical(Likelihood):
     def forward(self, h: Tensor) -> Distribution:
         """Categorical with logits h of shape (*batch, features · classes)."""
         logits = h.unflatten(-1, (self.features, self.classes))
-        return Independent(TorchCategorical(logits=logits, validate_args=False), 1, validate_args=False)
+        return Features(TorchCategorical(logits=logits, validate_args=False), 1, validate_args=False)
 
     def start_at(self, mean: Tensor) -> Tensor:
         """Equal logits: a mean of categories says nothing of their frequencies."""

@@ -19,6 +19,7 @@ __all__ = [
     "asinhc",
     "atanhc",
     "coth_excess",
+    "floating",
     "log_sinhc",
     "may_hold",
     "polynomial",
@@ -42,6 +43,16 @@ def wide(tensor: Tensor) -> Tensor:
         torch.float64
     """
     return tensor if tensor.device.type == "mps" else tensor.double()
+
+
+def floating(tensor: Tensor) -> Tensor:
+    """The tensor, or integers as default floats, as torch's own functions take them: a cast back would cut them off.
+
+    Example:
+        >>> floating(torch.tensor([2, 0]))
+        tensor([2., 0.])
+    """
+    return tensor if tensor.is_floating_point() else tensor.to(torch.get_default_dtype())
 
 
 def wide_dtype(tensor: Tensor) -> torch.dtype:

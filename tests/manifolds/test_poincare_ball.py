@@ -248,3 +248,15 @@ def test_cdist_is_dist_of_all_pairs_in_dtype_and_on_the_diagonal(c: float) -> No
     ball, x = PoincareBall(c), points(1, c=1.0, dtype=torch.float32)
     assert torch.equal(ball.cdist(x, x).diagonal(), torch.zeros(len(x)))
     assert ball.cdist(x, x.double()).dtype == ball.dist(x, x.double()).dtype == torch.float64
+
+
+@pytest.mark.parametrize("c", [0.0, 1.0, torch.tensor(1.0)], ids=str)
+def test_whole_numbers_are_points_like_others(c: float | Tensor) -> None:
+    ball = PoincareBall(c)
+    for name, arguments in one_of_each(torch.tensor([[2, 0], [0, 1]])).items():
+        if name != "from_ball":  # whose points are all outside but the origin
+            got = getattr(ball, name)(*arguments)
+            torch.testing.assert_close(got, getattr(ball, name)(*(x.float() for x in arguments)))
+    z = torch.tensor([[2, 0], [0, 1]])
+    assert torch.equal(ball.cdist(z, z), ball.cdist(z.float(), z.float()))
+    assert torch.equal(ball.from_ball(torch.tensor([0, 0])), torch.zeros(2))

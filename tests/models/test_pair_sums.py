@@ -244,3 +244,12 @@ def test_a_law_that_is_frozen_is_not_differentiated() -> None:
 def test_no_points_have_no_pairs() -> None:
     none = torch.empty(0, 2, dtype=torch.int64)
     assert log_prob_of_pairs(EDGES["tanh"](), torch.empty(0, 2), PoincareBall(1.0), none, joined=True) == 0
+
+
+def test_a_second_derivative_is_refused() -> None:
+    z = points(1.0, 1.0, 10).requires_grad_()
+    ball = PoincareBall(1.0, learnable=True).double()
+    total = log_prob_of_pairs(EDGES["tanh"]().double(), z, ball, all_pairs(10), joined=True)
+    (of_z,) = torch.autograd.grad(total, z, create_graph=True)
+    with pytest.raises(RuntimeError, match="Second derivatives of this operation are not implemented"):
+        of_z.square().sum().backward()

@@ -305,3 +305,12 @@ def test_half_precision_is_rounded_once(dtype: torch.dtype) -> None:
     exact.load_state_dict({name: tensor.float() for name, tensor in layer.state_dict().items()})
     assert layer(z).dtype == dtype
     assert torch.equal(layer(z), exact(z.float()).to(dtype))
+
+
+def test_points_of_another_dtype_than_the_layer_are_taken() -> None:
+    layer, z = Gyroplane(2, 3, PoincareBall(1.0)), torch.tensor([[1.0, -2.0]])
+    for kind in (torch.float16, torch.bfloat16, torch.int64):
+        assert torch.equal(layer(z.to(kind)), layer(z))  # which all of them hold exactly
+    torch.testing.assert_close(layer.double()(z), layer(z.double()), rtol=1e-14, atol=0)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert layer.float()(z.bfloat16()).isfinite().all()

@@ -220,3 +220,53 @@ def test_an_empty_share_of_a_batch_does_no_harm() -> None:
     losses = TableObjective(model, TrainConfig())(torch.empty(0, 6))
     losses[0].backward()
     assert all(p.grad is not None and bool((p.grad == 0).all()) for p in model.parameters())
+
+
+def test_a_loss_that_is_not_finite_on_rows_held_out_stops_too() -> None:
+    held = torch.zeros(20, 6)
+    held[3] = 1e30
+    with pytest.raises(FloatingPointError, match="the loss of rows held out is not finite after epoch 1"):
+        fit(small_model(), rows(), TrainConfig(max_epochs=2), validation=ArrayTable(held))
+
+
+def test_a_signal_after_the_last_step_is_heard(tmp_path: Path) -> None:
+    class Late(Silent):
+        def epoch(self, line: dict[str, float]) -> None:
+            if line["epoch"] == 2:
+                signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(loop.Interrupted, match="Stopped after epoch 2, the last one"):
+        fit(small_model(), rows(), TrainConfig(max_epochs=2), tmp_path, progress=Late())
+    assert fit(small_model(), rows(), TrainConfig(max_epochs=2), tmp_path, resume=True).epoch == 2
+
+
+def test_one_task_of_a_scheduler_trains_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in (("SLURM_NTASKS", "4"), ("SLURM_JOB_NAME", "fit"), ("SLURM_JOB_ID", "1"), ("SLURM_PROCID", "2")):
+        monkeypatch.setenv(name, value)
+    assert len(fit(small_model(), rows(), TrainConfig(max_epochs=1)).history) == 1
+
+
+def test_tables_are_float32_whatever_the_default_is(tmp_path: Path) -> None:
+    torch.set_default_dtype(torch.float64)
+    try:
+        train_run(rows(100), {"hidden": (8,)}, TrainConfig(max_epochs=1), tmp_path)
+        loaded = runs.Run.load(tmp_path)
+        assert {p.dtype for p in loaded.model.parameters()} == {torch.float32}
+        assert next(loaded.embed(rows(100))).shape == (100, 2)
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
+def test_a_table_without_rows_or_columns_is_refused() -> None:
+    for shape, told in (((0, 3), "has no rows"), ((3, 0), "has no columns of numbers")):
+        with pytest.raises(ValueError, match=told):
+            train_run(ArrayTable(np.zeros(shape)), {}, TrainConfig(max_epochs=1))
+
+
+def test_generators_of_other_devices_are_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    def seeded(*_: Any) -> None:
+        raise AssertionError("A fit on the CPU has seeded a GPU.")
+
+    for name in ("manual_seed", "manual_seed_all"):
+        monkeypatch.setattr(torch.cuda, name, seeded)
+    train_run(rows(100), {"hidden": (8,)}, TrainConfig(max_epochs=1))

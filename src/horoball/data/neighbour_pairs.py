@@ -23,6 +23,7 @@ from horoball.data.graphs import Graph
 from horoball.data.pairs import PairSource
 from horoball.data.table import Order
 from horoball.geometric import geometric
+from horoball.noise import seeded
 
 __all__ = ["NeighbourSource", "SubgraphBatch"]
 
@@ -109,8 +110,7 @@ class NeighbourSource(PairSource):
             # A rank that got no edge of a short last step takes one that does not count, so as to draw pairs.
             counted = len(mine)
             numbers = np.random.SeedSequence((seed, order.epoch, step, order.rank)).generate_state(1, np.uint64)
-            with torch.random.fork_rng(devices=[]):
-                torch.manual_seed(int(numbers[0]) >> 1)
+            with seeded(int(numbers[0]) >> 1):
                 part = self.loader(mine if counted else whole[:1])
             yield self._batch(part, counted, len(whole), order.ranks, m, n)
 

@@ -73,12 +73,16 @@ def summarize(table: Table) -> Summary:
         >>> summarize(ArrayTable(np.eye(4))).rows
         4
     """
+    if not table.features:
+        raise ValueError("The table has no columns of numbers. Give it at least one beside the label.")
     summary = Summary(table.features)
     for rows in table.blocks(8192):  # few enough for the cache, in float64 too
         block = rows[:, : table.features]
         if not bool(torch.isfinite(block).all()):
             raise ValueError("The table holds missing or infinite values. Fill or drop such rows first.")
         summary.add(block)
+    if not summary.rows:
+        raise ValueError("The table has no rows. Give it at least two.")
     return summary
 
 

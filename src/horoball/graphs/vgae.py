@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from horoball.data.graphs import Graph
 from horoball.geometric import geometric
+from horoball.noise import seeded
 
 __all__ = ["vgae_scores"]
 
@@ -63,8 +64,7 @@ def vgae_scores(train: Graph, pairs: Tensor, d: int = 16, hidden: int = 32, epoc
 def _seeded(seed: int) -> Iterator[None]:
     """Torch's generator, and Python's, from which the library draws non-edges; both are then put back."""
     before = random.getstate()
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+    with seeded(seed):
         random.seed(seed)
         try:
             yield

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from horoball.data.array_table import ArrayTable
 from horoball.hierarchy.metrics import Metrics, metrics
+from horoball.noise import seeded
 from horoball.objectives import log_likelihood
 from horoball.training.config import TrainConfig
 from horoball.training.run import Run, train
@@ -149,8 +150,7 @@ def compare_twins(
 
 
 def _judged(run: Run, table: ArrayTable, held: ArrayTable, c: float, seed: int, samples: int) -> Twin:
-    with torch.random.fork_rng(devices=[]), torch.no_grad():
-        torch.manual_seed(seed)
+    with seeded(seed), torch.no_grad():
         held_out = torch.cat(list(run.blocks(held)))
         likelihood = float(log_likelihood(run.model, held_out, samples).mean())
         z = torch.cat([run.model.embed(block).double() for block in run.blocks(table)])

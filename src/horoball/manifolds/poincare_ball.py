@@ -11,7 +11,7 @@ from horoball.manifolds.pairwise import pairwise_dist
 from horoball.manifolds.translation import translate, translated_radius
 from horoball.manifolds.triangle import Curvature
 from horoball.manifolds.volume import log_volume
-from horoball.numerics import asinhc, atanhc, sinhc, tanhc, wide
+from horoball.numerics import asinhc, atanhc, floating, sinhc, tanhc, wide
 
 __all__ = ["PoincareBall"]
 
@@ -108,7 +108,7 @@ class PoincareBall(nn.Module):
             >>> PoincareBall().dist(torch.tensor([60.0, 0.0]), torch.tensor([0.0, 60.0]))
             tensor(119.3069)
         """
-        _check_same_dimension("dist", z, y)
+        z, y = _points("dist", z, y)
         return torch.linalg.vector_norm(z - y, dim=-1) if self.is_euclidean else translated_radius(z, -y, self.c)
 
     def cdist(self, z: Tensor, y: Tensor) -> Tensor:
@@ -125,7 +125,7 @@ class PoincareBall(nn.Module):
             >>> PoincareBall().cdist(torch.tensor([[3.0, 0.0]]), torch.tensor([[0.0, 0.0], [-2.0, 0.0]]))
             tensor([[3., 5.]])
         """
-        _check_same_dimension("cdist", z, y)
+        z, y = _points("cdist", z, y)
         if self.is_euclidean:
             kind = torch.promote_types(z.dtype, y.dtype)
             return torch.cdist(z.to(kind), y.to(kind), compute_mode="donot_use_mm_for_euclid_dist")
@@ -143,7 +143,7 @@ class PoincareBall(nn.Module):
             >>> PoincareBall().exp(torch.tensor([1.0, 0.0]), torch.tensor([0.0, 1.0]))
             tensor([1.2700, 0.8230])
         """
-        _check_same_dimension("exp", z, v)
+        z, v = _points("exp", z, v)
         return z + v if self.is_euclidean else translate(z, v, self.c)
 
     def log(self, z: Tensor, y: Tensor) -> Tensor:
@@ -157,7 +157,7 @@ class PoincareBall(nn.Module):
             >>> PoincareBall().log(torch.tensor([1.0, 0.0]), torch.tensor([3.0, 0.0]))
             tensor([2., 0.])
         """
-        _check_same_dimension("log", z, y)
+        z, y = _points("log", z, y)
         return y - z if self.is_euclidean else translate(-z, y, self.c)
 
     def geodesic(self, z: Tensor, y: Tensor, s: float | Tensor) -> Tensor:
@@ -187,6 +187,7 @@ class PoincareBall(nn.Module):
             >>> PoincareBall().log_volume(torch.tensor([0.0, 2.0]))
             tensor(0.5952)
         """
+        v = floating(v)
         return v.new_zeros(v.shape[:-1]) if self.is_euclidean else log_volume(v, self.c)
 
     def to_ball(self, z: Tensor) -> Tensor:
@@ -201,6 +202,7 @@ class PoincareBall(nn.Module):
             >>> PoincareBall().to_ball(torch.tensor([2.0, 0.0]))
             tensor([0.7616, 0.0000])
         """
+        z = floating(z)
         return z * (tanhc(self._squared(z) / 4) / 2).to(z.dtype)
 
     def from_ball(self, x: Tensor) -> Tensor:
@@ -216,6 +218,7 @@ class PoincareBall(nn.Module):
             >>> PoincareBall().from_ball(torch.tensor([0.5, 0.0]))
             tensor([1.0986, 0.0000])
         """
+        x = floating(x)
         u = self._squared(x)
         if not torch.compiler.is_compiling() and not bool((u < 1).all()):
             worst = float(u.detach().max().sqrt())
@@ -240,6 +243,7 @@ class PoincareBall(nn.Module):
             >>> PoincareBall().to_lorentz(torch.tensor([1.0, 0.0]))
             tensor([1.5431, 1.1752, 0.0000])
         """
+        z = floating(z)
         u = self._squared(z)
         # cosh a = 1 + 2 sinh²(a/2), an even function of a like the rest
         h0 = 1 + u / 2 * sinhc(u / 4).square()
@@ -259,6 +263,7 @@ class PoincareBall(nn.Module):
             >>> ball.from_lorentz(ball.to_lorentz(torch.tensor([1.0, 3.0])))
             tensor([1.0000, 3.0000])
         """
+        h = floating(h)
         h0, space = h[..., :1], h[..., 1:]
         u = self._squared(space)
         if not torch.compiler.is_compiling():
@@ -277,8 +282,10 @@ class PoincareBall(nn.Module):
         return (wide(c) if isinstance(c, Tensor) else c) * square
 
 
-def _check_same_dimension(name: str, z: Tensor, y: Tensor) -> None:
+def _points(name: str, z: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+    """Two points of one dimension, whole numbers as floats."""
     if z.shape[-1:] != y.shape[-1:] or z.dim() == 0:
         raise ValueError(
             f"{name} expects two points of one dimension, (*batch, d), got {tuple(z.shape)} and {tuple(y.shape)}."
         )
+    return floating(z), floating(y)

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from horoball.autograd import first_order
 from horoball.data.pair_tiles import Tiles
 from horoball.manifolds import PoincareBall
 from horoball.models.edges import Edges
@@ -191,6 +192,7 @@ class _Sum(torch.autograd.Function):
         return total
 
     @staticmethod
+    @first_order
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         of_y, of_root, *of_learnt = (grad.to(part.dtype) * part for part in ctx.saved_tensors)
         return (None, None, None, None, None, of_y, of_root if ctx.needs_input_grad[6] else None, *of_learnt)

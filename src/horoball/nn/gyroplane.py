@@ -63,8 +63,8 @@ class Gyroplane(nn.Module):
         c, weight = self.ball.c, self.weight
         bias = self.bias if self.bias is not None else weight.new_zeros(self.out_features)
         kind = torch.promote_types(z.dtype, weight.dtype)
-        if kind not in REACH:  # half precision has no digits to spare, and its products none either
-            z, weight, bias = z.float(), weight.float(), bias.float()
+        work = kind if kind in REACH else torch.float32  # half precision has no digits to spare, nor have its products
+        z, weight, bias = z.to(work), weight.to(work), bias.to(work)
         f = None if torch.compiler.is_compiling() else gyroplane(z, weight, bias, c)
         return (self._with_far_points(z, weight, bias, c) if f is None else f).to(kind)
 

@@ -26,11 +26,13 @@ def engine() -> Iterator[Any]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)  # of pytree's LeafSpec, at import
         from lightning_fabric import Fabric
+        from lightning_fabric.plugins.environments.lightning import LightningEnvironment
         from lightning_fabric.strategies.ddp import DDPStrategy
     ranks = int(os.environ.get("WORLD_SIZE", "1"))
     local = int(os.environ.get("LOCAL_WORLD_SIZE", ranks))
     if ranks == 1:
-        yield Fabric(accelerator="cpu", devices=local)
+        # Without its own environment Fabric would look for a scheduler's, and refuse one task of several.
+        yield Fabric(accelerator="cpu", devices=1, plugins=[LightningEnvironment()])
         return
     strategy = DDPStrategy(gradient_as_bucket_view=True, broadcast_buffers=False)  # spares copies at every step
     fabric = Fabric(accelerator="cpu", devices=local, num_nodes=max(1, ranks // local), strategy=strategy)

@@ -18,6 +18,7 @@ from horoball.data.link_split import Pairs, split_links
 from horoball.data.path_axes import path_axes
 from horoball.models.graph_encoder import FreeEncoder
 from horoball.models.graph_vae import GraphConfig, GraphVAE
+from horoball.noise import seeded
 from horoball.training.about import expect_described, expect_graph
 from horoball.training.checkpoint import load_checkpoint, save_checkpoint
 from horoball.training.config import TrainConfig
@@ -168,8 +169,7 @@ def _train_graph(
         _log.info("Loss: %d random pairs for every edge, an unbiased estimate of the sum over all pairs.", drawn)
     features = 0 if graph.features is None else graph.features.shape[1]
     model_config = GraphConfig(nodes=graph.nodes, features=features, **({"encoder": encoder_for(graph)} | model))
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(config.seed)
+    with seeded(config.seed):
         vae = GraphVAE.from_config(model_config)
     if isinstance(vae.encoder, FreeEncoder):
         vae.encoder.start_at(path_axes(graph, model_config.d, seed=config.seed))

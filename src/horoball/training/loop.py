@@ -155,6 +155,8 @@ def run_loop(
             if ends or time.monotonic() - saved > _APART:
                 keep()
                 saved = time.monotonic()
+        if summed(fabric, [float(stop())])()[0]:  # a signal that came after the last step
+            raise Interrupted(f"Stopped after epoch {state.epoch}, the last one.")
     if folder is not None and validation is not None and (folder / BEST).exists():
         load_weights(objective.model, load_checkpoint(folder / BEST)[0])
     elif state.kept is not None:
@@ -172,10 +174,8 @@ def _seeded(
     noise = "own" if compiled and batch.noise == "dealt" else batch.noise
     seed, epoch, step = numbers
     mixed = ((seed * 1_000_003 + epoch) * 1_000_003 + step) * 1_000_003 + (rank if noise == "own" else 0)
-    # torch.manual_seed looks for every kind of device, a millisecond each time; this is the generator of this one.
+    # torch.manual_seed looks for every kind of device, a millisecond each time, and seeds what is not used here.
     torch.default_generator.manual_seed(mixed % (1 << 63))
-    if torch.cuda.is_initialized():
-        torch.cuda.manual_seed_all(mixed % (1 << 63))
     with dealt(rank, ranks if noise == "dealt" and batch.rows else 1, batch.total):
         return loss(*batch.inputs)
 
@@ -195,6 +195,11 @@ def _end_epoch(
     line["c"] = objective.model.ball.c_value
     if held is not None:
         line["validation"] = watched = _validate(fabric, wrapped, held, config)
+        if not math.isfinite(watched):
+            raise FloatingPointError(
+                f"Training stopped: the loss of rows held out is not finite after epoch {state.epoch + 1}. Look for "
+                "values among them that are far beyond the others', or lower the learning rate."
+            )
         if watched < state.best:
             state.best, state.best_epoch = watched, state.epoch
             if folder is not None and fabric.global_rank == 0:

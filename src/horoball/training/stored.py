@@ -67,7 +67,8 @@ def stored_model(make: Callable[[], M], tensors: dict[str, Tensor]) -> M:
     for name, shape in wanted.items():
         if tuple(weights[name].shape) != shape:
             raise ValueError(f"Its {name} has shape {tuple(weights[name].shape)}, and its description wants {shape}.")
-    model = make()
+    # In the file's precision, whatever torch's default is now.
+    model = make().to(next((tensor.dtype for tensor in weights.values() if tensor.is_floating_point()), torch.float32))
     model.load_state_dict(weights)
     return model
 
