@@ -242,9 +242,10 @@ def test_bad_input_is_refused_in_one_line(data: Path, fitted: Path, tmp_path: Pa
     assert "There is no file" in refused("fit", tmp_path / "none.csv", "-o", tmp_path / "run", *FAST)
     assert "has the text 'k0' in column 'kind', line 2" in refused("fit", data, "-o", tmp_path / "run", *FAST)
     pq.write_table(frame_of(rows_of()).drop("a"), other)
-    assert "was fitted to 4 columns, the table has 3" in refused("embed", fitted, other, "-o", out)
-    pq.write_table(frame_of(rows_of()).select([1, 0, 2, 3, 4]), other)
-    assert "Keep the columns in the fit's order" in refused("evaluate", fitted, other)
+    assert "lacks 1 of the model's 4 columns: a. Give all" in refused("embed", fitted, other, "-o", out)
+    np.save(tmp_path / "other.npy", rows_of()[:, 1:])
+    told = refused("evaluate", fitted, tmp_path / "other.npy")
+    assert "was fitted to 4 columns, the table has 3" in told
     assert "holds no model" in refused("info", tmp_path)
     (tmp_path / "model.safetensors").write_bytes(b"garbage")
     for arguments in (["info", tmp_path], ["embed", tmp_path, data, "-o", out], ["sample", tmp_path, "-o", out]):

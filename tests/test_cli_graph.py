@@ -1,4 +1,4 @@
-"""`horoball graph fit`, `evaluate` and `embed`."""
+"""`horoball graph fit`, `evaluate`, `embed` and `info`."""
 
 from __future__ import annotations
 
@@ -69,6 +69,7 @@ def test_a_fit_leaves_a_run_and_says_what_it_is(edges: Path, tmp_path: Path) -> 
         "2",
     ]
     assert told["posterior"].startswith("wrapped, d = 2, c = ")
+    assert json.loads(done("info", tmp_path / "run").stdout) == told
     names = {"model.safetensors", "last.safetensors", "metrics.jsonl", "graph.safetensors"}
     assert {file.name for file in (tmp_path / "run").iterdir()} == names
     again = done("fit", edges, "-o", tmp_path / "again", *FAST, "--edges", "fermi_dirac", "--c", "learn")

@@ -3,6 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import anndata
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -111,6 +112,7 @@ def test_a_parameter_of_another_kind_is_refused(model: Any, name: str, value: ob
 @pytest.mark.parametrize(
     ("likelihood", "x", "bad", "told"),
     [
+        ("poisson", np.ones((20, 2)), 0.5, r"Row 5 holds 0\.5, but the model is one of counts \(poisson\)"),
         ("poisson", np.ones((20, 2)), -2.0, r"Row 5 holds -2, but the model is one of counts \(poisson\)"),
         ("bernoulli", np.eye(20), 1.5, r"Row 5 holds 1\.5, but the model is one of values in \[0, 1\]"),
         ("categorical", np.arange(40.0).reshape(20, 2) % 3, 7.0, "Row 5 holds 7, but .* of categories 0 to 2"),
@@ -147,3 +149,27 @@ def test_without_a_folder_the_best_weights_are_kept_too() -> None:
     model = hb.PoincareVAE(**(FAST | {"max_epochs": 30, "learning_rate": 0.05, "patience": 2})).fit(X)
     watched = [line["validation"] for line in model.run_.history]
     assert watched.index(min(watched)) == len(watched) - 3
+
+
+def test_counts_that_were_not_whole_when_fitted_need_not_be_later() -> None:
+    x = np.random.default_rng(0).gamma(2.0, size=(30, 3))
+    assert np.isfinite(hb.PoincareVAE(**FAST, likelihood="poisson").fit(x).score(x))
+
+
+def test_what_is_no_table_of_numbers_is_refused_by_its_place() -> None:
+    frame = pd.DataFrame(X, columns=[f"f{i}" for i in range(X.shape[1])]).astype(float)
+    model = hb.PoincareVAE(**FAST)
+    for bad, told in (
+        (frame.assign(sku="a"), "Column 'sku' of the data frame holds"),
+        (frame.assign(day=pd.Timestamp("2020-01-01")), "Column 'day' of the data frame holds datetime64"),
+        (frame.assign(f0=frame["f0"].where(frame.index != 3)), "missing or infinite value in row 4, column 'f0'"),
+    ):
+        with pytest.raises(ValueError, match=told):
+            model.fit(bad)
+    for bad, told in (
+        ("rows.csv", "got the path 'rows.csv'. Read it first"),
+        (anndata.AnnData(X.astype(np.float32)), r"got AnnData. Use horoball.cells.fit"),
+        (pl.DataFrame(X).lazy(), r"got a LazyFrame. Collect it first"),
+    ):
+        with pytest.raises(TypeError, match=told):
+            model.fit(bad)

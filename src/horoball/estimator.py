@@ -13,7 +13,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
 from horoball.data.array_table import ArrayTable
-from horoball.noise import shared
+from horoball.data.cells import is_cells
+from horoball.data.read import read
+from horoball.noise import seeded, shared
 from horoball.objectives import iwae
 from horoball.training.choices import curvature_fields, distance_weight, prior_fields
 from horoball.training.config import TrainConfig
@@ -111,6 +113,7 @@ class PoincareVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             >>> PoincareVAE(max_epochs=1, hidden=(8,)).fit(np.random.default_rng(0).normal(size=(50, 4))).n_iter_
             1
         """
+        _expect_numbers(X)
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=2)
         names = getattr(self, "feature_names_in_", None)
         table = ArrayTable(X, None if names is None else [str(name) for name in names])
@@ -175,19 +178,17 @@ class PoincareVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             (50,)
         """
         run = self.run_checked()
-        with torch.random.fork_rng(devices=[]):
-            blocks = run.blocks(ArrayTable(self._rows(X)), 64)
-            return torch.cat([self._score_block(run, block, samples) for block in blocks]).double().numpy()
+        blocks = run.blocks(ArrayTable(self._rows(X)), 64)
+        return torch.cat([self._score_block(run, block, samples) for block in blocks]).double().numpy()
 
     @staticmethod
     def _score_block(run: Run, block: Tensor, samples: int) -> Tensor:
         """All rows see the same noise, so that a row's score does not depend on its company."""
-        torch.manual_seed(0)
-        with shared(), torch.no_grad():
+        with seeded(0), shared(), torch.no_grad():
             return iwae(run.model, block, samples, chunk=128)
 
     def score(self, X: Any, y: Any = None) -> float:
-        """Mean of `score_samples`.
+        """Mean of `score_samples(X, samples=100)`: fewer than its default, as a search over parameters asks often.
 
         Example:
             >>> x = np.random.default_rng(0).normal(size=(50, 4))
@@ -205,8 +206,7 @@ class PoincareVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             (3, 4)
         """
         run = self.run_checked()
-        with torch.random.fork_rng(devices=[]), torch.no_grad():
-            torch.manual_seed(int(check_random_state(random_state).randint(2**31 - 1)))
+        with seeded(int(check_random_state(random_state).randint(2**31 - 1))), torch.no_grad():
             z = run.model.prior().sample((n_samples,))
             return run.unscaled(run.model.decode(z).sample().float()).double().numpy()
 
@@ -242,6 +242,7 @@ class PoincareVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
 
     def _rows(self, X: Any) -> Any:
         self.run_checked()
+        _expect_numbers(X)
         return validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
 
     @property
@@ -253,6 +254,18 @@ class PoincareVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         tags.input_tags.sparse = True
         tags.non_deterministic = False
         return tags
+
+
+def _expect_numbers(X: Any) -> None:
+    """Refuse what is no table of numbers, by its place; scikit-learn would do so without."""
+    if isinstance(X, str | Path):
+        raise TypeError(f"Expected rows, got the path {str(X)!r}. Read it first, or use the command horoball fit.")
+    if is_cells(X):
+        raise TypeError("Expected rows, got AnnData. Use horoball.cells.fit, or give one of its matrices.")
+    if hasattr(X, "collect"):
+        raise TypeError(f"Expected rows, got a {type(X).__name__}. Collect it first: X.collect().")
+    if hasattr(X, "columns") and hasattr(X, "to_numpy"):
+        read(X)
 
 
 def _plain(value: Any) -> Any:

@@ -171,13 +171,41 @@ def test_what_is_left_out_is_said_in_the_log(write, log):
     read_graph(write("w.txt", "0 1 0.5\n1 0 0.5\n1 1 3\n"))
     read_graph(nx.DiGraph([(0, 1)]))
     read_graph(scipy.sparse.csr_array(np.array([[0, 1, 0], [0, 0, 1], [1, 0, 0]])))
-    read_graph(write("a.csv", "ann,bob\nbob,carl\n"))
+    read_graph(write("a.csv", "who,whom\nbob,carl\n"))
     first, *rest = log.messages
     assert "the others, such as weights, are ignored" in first
     assert rest[0] == "Dropped 1 self-loop and 1 duplicate edge."
     assert "directed graph was taken as undirected" in rest[1]
     assert "not symmetric" in rest[2]
-    assert "as its header: ann, bob" in rest[3]
+    assert "as its header: who, whom" in rest[3]
+
+
+def test_a_first_line_whose_names_come_again_is_an_edge(write):
+    for name, text in (("a.csv", "ann,bob\nbob,carl\n"), ("a.tsv", "New York\tBoston\nBoston\tLos Angeles\n")):
+        graph = read_graph(write(name, text))
+        assert (graph.nodes, len(graph.edges)) == (3, 2)
+
+
+@pytest.mark.parametrize("ends", [("source", "target"), ("From", "To"), ("src", "dst"), ("u", "v")])
+def test_columns_with_the_names_of_ends_are_taken_wherever_they_are(write, ends):
+    frame = pd.DataFrame({"id": [7, 8], ends[0]: ["a", "b"], ends[1]: ["b", "c"]})
+    for source in (frame, write("edges.csv", frame.to_csv(index=False))):
+        assert read_graph(source).names.tolist() == ["a", "b", "c"]
+
+
+def test_an_adjacency_matrix_in_a_frame_keeps_its_names():
+    graph = nx.relabel_nodes(nx.karate_club_graph(), {i: f"m{i}" for i in range(34)})
+    frame = nx.to_pandas_adjacency(graph)
+    expected, read = read_graph(graph), read_graph(frame)
+    assert read.names.tolist() == expected.names.tolist()
+    assert torch.equal(read.edges, expected.edges)
+    alone = read_graph(nx.to_pandas_adjacency(nx.Graph([(0, 1), (1, 2)])))
+    assert (alone.names, alone.edges.tolist()) == (None, [[0, 1], [1, 2]])
+
+
+def test_weights_of_networkx_are_left_out():
+    graph = nx.karate_club_graph()
+    assert torch.equal(read_graph(list(graph.edges(data="weight"))).edges, read_graph(graph).edges)
 
 
 def test_both_directions_of_a_matrix_are_no_duplicates(log):

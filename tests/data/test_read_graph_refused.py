@@ -132,7 +132,8 @@ def test_a_file_that_does_not_exist_is_refused(tmp_path):
         (nx.empty_graph(5), r"\(5 nodes\)"),
         ([], r"The list has no edges between different nodes \(0 nodes\)"),
         (scipy.sparse.csr_array((3, 4)), r"shape \(3, 4\). Expected a square matrix"),
-        (np.zeros((5, 3), int), r"shape \(5, 3\). Expected pairs .* scipy.sparse.csr_array"),
+        (np.zeros((5, 3), int), r"shape \(5, 3\). Expected pairs of nodes; weights are not used"),
+        (np.zeros((5, 4), int), r"shape \(5, 4\). Expected pairs .* scipy.sparse.csr_array"),
         (np.array([[0, 1.5], [1, 2]]), "has the id 1.5 in edge 1"),
         (np.array([[0, np.nan], [1, 2]]), "lacks a node id in edge 1"),
         (np.zeros((3, 2), bool), "holds bool, not node ids"),
@@ -172,3 +173,13 @@ def test_other_types_are_refused():
 def test_features_that_do_not_fit_are_refused(features, message):
     with pytest.raises(ValueError, match=message):
         read_graph([("c", "b"), ("b", "a")], features)
+
+
+def test_an_adjacency_matrix_is_not_taken_for_edges(tmp_path):
+    frame = nx.to_pandas_adjacency(nx.karate_club_graph())
+    for name, options in (("a.csv", {}), ("b.csv", {"index": False}), ("c.csv", {"index": False, "header": False})):
+        frame.to_csv(tmp_path / name, **options)
+        with pytest.raises(ValueError, match=r"columns and as many lines, as an adjacency matrix has. Save it"):
+            read_graph(tmp_path / name)
+    with pytest.raises(ValueError, match=r"as many rows as columns, as an adjacency matrix has. Give it the nodes as"):
+        read_graph(frame.set_axis([f"m{i}" for i in range(34)], axis=1))

@@ -135,7 +135,7 @@ def test_the_euclidean_twin_fills_the_plane(posterior: str) -> None:
 
 
 def test_what_cannot_be_fitted_is_refused() -> None:
-    for edges, message in (([], "no edges"), ([(0, 0)], "no edges"), ([(0, 1, 2)], "Expected pairs of nodes")):
+    for edges, message in (([], "no edges"), ([(0, 0)], "no edges"), ([(0, 1, 2, 3)], "Expected pairs of nodes")):
         with pytest.raises(ValueError, match=message):
             PoincareGraphVAE(**FAST).fit(edges)
     with pytest.raises(ValueError, match="Unknown edges"):

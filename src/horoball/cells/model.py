@@ -123,7 +123,7 @@ class CellModel:
 def fit(
     cells: Any,
     *,
-    layer: str | None = "counts",
+    layer: str | None = "auto",
     batch_key: str | Sequence[str] | None = None,
     n_components: int = 2,
     c: float | str = 1.0,
@@ -151,7 +151,8 @@ def fit(
 
     Args:
         cells: AnnData, in memory or backed by a file.
-        layer: Name of the layer with the raw counts; None for X.
+        layer: Name of the layer with the raw counts, None for X; "auto" is the layer "counts" if there is one,
+            otherwise X.
         batch_key: Column of obs, or several, with what the map should not show: batches, donors, chemistries.
         n_components: Dimension of the ball.
         c: Minus the curvature; 0 for the Euclidean model, "learn" to learn it from 1.

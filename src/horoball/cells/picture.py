@@ -34,6 +34,8 @@ def plot(cells: Any, color: str | None = None, *, key: str = "poincare", ax: Any
         ['a', 'b']
     """
     c = ball_of(cells, key).c_value
+    if color is not None and not isinstance(color, str):
+        raise TypeError(f"color is one column of obs, or one gene, got {color!r}. Call plot for each, with its own ax.")
     labels = None if color is None else _values(cells, color)
     options = {"title": color or ""} | style
     return plotting.points(cells.obsm[f"X_{key}"], c=c, labels=labels, ax=ax, **options)

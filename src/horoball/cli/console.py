@@ -56,6 +56,7 @@ Data = Annotated[
 ]
 RunFolder = Annotated[Path, typer.Argument(help="The folder that `horoball fit` wrote.")]
 Label = Annotated[str | None, typer.Option(help="A column to keep aside, as the colour of a map.")]
+Id = Annotated[str | None, typer.Option("--id", help="A column with the rows' names.")]
 Output = Annotated[Path, typer.Option("--output", "-o", help="The file to write.")]
 
 
@@ -89,11 +90,23 @@ def show(run: Run, folder: Path) -> None:
         "rows × columns": f"{about['rows']:,} × {len(run.columns)}",
         "posterior": f"{model['posterior']}, d = {model['d']}, c = {run.model.ball.c_value:.4g}",
         "likelihood": model["likelihood"],
+        "settings": _settings(about),
         "epochs": str(len(run.history)),
     }
     numbers |= {"best epoch": f"{kept['epoch']:.0f}"} if "validation" in kept else {}
     numbers |= {name: f"{kept[name]:.4f}" for name in ("loss", "kl", "validation") if name in kept}
     print_table(numbers)
+
+
+def _settings(about: dict[str, Any]) -> str:
+    """What the same command has to be given again to go on with a run."""
+    model, training = about["model"], about["training"]
+    numbers = ("batch_size", "learning_rate", "beta", "distance_weight", "validation", "patience", "seed")
+    asked = {"hidden": " ".join(map(str, model["hidden"])), "decoder": model["decoder"]}
+    asked |= {name.replace("_", " "): f"{training[name]:g}" for name in numbers if name in training}
+    asked |= {name: str(about[name]) for name in ("label", "ids") if about.get(name) is not None}
+    asked |= {name: str(value) for name, value in about.get("reading", {}).items() if value}
+    return ", ".join(f"{name} {value}" for name, value in asked.items())
 
 
 def print_table(numbers: dict[str, str]) -> None:

@@ -1,4 +1,4 @@
-"""Commands for graphs: `horoball graph fit`, `evaluate`, `embed`."""
+"""Commands for graphs: `horoball graph fit`, `evaluate`, `embed`, `info`."""
 
 from __future__ import annotations
 
@@ -172,6 +172,18 @@ def embed_graph(run: GraphFolder, output: Output) -> None:
     with whole_file(output) as part:
         pq.write_table(pa.table(columns), part, write_page_checksum=True)
     console.print(f"{graph.nodes:,} nodes, {z.shape[1]} coordinates: {output}", markup=False)
+
+
+@graph_app.command("info")
+@for_people
+def info_graph(run: GraphFolder) -> None:
+    """Print what a run is and how it went.
+
+    Example: horoball graph info run
+    """
+    from horoball.training.graph_run import GraphRun
+
+    _show(GraphRun.load(run), run)
 
 
 def _show(run: GraphRun, folder: Path) -> None:

@@ -11,6 +11,7 @@ import typer
 
 from horoball.cli.console import (
     Data,
+    Id,
     Label,
     Output,
     RunFolder,
@@ -72,6 +73,7 @@ def fit(
     ] = DecoderName.gyroplane,
     prior_scale: Annotated[str, typer.Option(help="Standard deviation of the prior: a number, or 'learn'.")] = "1.0",
     label: Label = None,
+    id_: Id = None,
     layer: Annotated[str, typer.Option(help="Of an .h5ad file: the layer with the counts, or X.")] = "auto",
     batch: Annotated[
         list[str] | None, typer.Option(help="Of an .h5ad file: a column of obs that the map should not show.")
@@ -119,7 +121,7 @@ def fit(
     elif batch or layer != "auto":
         raise ValueError(f"--layer and --batch are for .h5ad files, not for {data}.")
     else:
-        table = read(data, label)
+        table = read(data, label, ids=id_)
     model |= {} if posterior is None else {"posterior": posterior.value}
     model |= {} if hidden is None else {"hidden": (hidden,)}
     weight = number("--distance-weight", distance_weight, "auto")
@@ -137,7 +139,8 @@ def fit(
     if tensorboard and int(os.environ.get("RANK", "0")) == 0:
         progress = Scalars(output, progress)
     try:
-        run = train(table, model, config, output, label=label, resume=resume, progress=progress)
+        about = {} if id_ is None else {"ids": id_}
+        run = train(table, model, config, output, label=label, resume=resume, progress=progress, about=about)
     except Interrupted as stopped:
         raise KeyboardInterrupt(f"{stopped} Go on with the same command and --resume.") from None
     show(run, output)
@@ -149,7 +152,7 @@ def embed(
     run: RunFolder,
     data: Data,
     output: Annotated[Path, typer.Option("--output", "-o", help="A .parquet file, or a folder for many of them.")],
-    id_: Annotated[str | None, typer.Option("--id", help="A column with the rows' names, kept in the output.")] = None,
+    id_: Id = None,
     file_rows: Annotated[int, typer.Option(min=1, help="Rows of a file, where the output is a folder.")] = 1 << 18,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar.")] = False,
 ) -> None:

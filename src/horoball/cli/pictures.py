@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from horoball.cli.console import Data, Label, Output, RunFolder, app, console, for_people
+from horoball.cli.console import Data, Id, Label, Output, RunFolder, app, console, for_people
 
 __all__: list[str] = []
 
@@ -40,6 +40,7 @@ def report(
     data: Data,
     output: Output,
     label: Label = None,
+    id_: Id = None,
     c: Annotated[float, typer.Option(min=1e-6, help="Minus the curvature of the hyperbolic model.")] = 1.0,
     dim: Annotated[int, typer.Option(min=1, help="Dimension of both models.")] = 2,
     seeds: Annotated[int, typer.Option(min=1, help="Pairs of models to train.")] = 5,
@@ -63,7 +64,7 @@ def report(
 
     if output.suffix.lower() == ".json" or not output.resolve().parent.is_dir():
         raise ValueError(f"--output names an HTML file in a folder that exists, got {str(output)!r}.")
-    table = read(data, label)
+    table = read(data, label, ids=id_)
     if not isinstance(table, ArrayTable):
         table = ArrayTable(torch.cat(list(table.blocks())), table.columns, table.read_labels())
     model, config = {"d": dim, "hidden": (hidden,)}, TrainConfig(max_epochs=max_epochs)

@@ -116,7 +116,10 @@ def _layer(cells: _Cells, layer: str | None) -> str | None:
         return found
     if layer not in cells.layers:
         there = f"Its layers are: {', '.join(sorted(cells.layers))}" if cells.layers else "It has none"
-        raise ValueError(f"{cells.name} has no layer {layer!r}. {there}. If X holds the counts, take layer=None (X).")
+        raise ValueError(
+            f"{cells.name} has no layer {layer!r}. {there}. If X holds the counts, take layer=None (X); if adata.raw "
+            'does, make a layer of it: adata.layers["counts"] = adata.raw[:, adata.var_names].X.'
+        )
     return layer
 
 

@@ -14,6 +14,8 @@ from horoball.missing import is_missing
 
 __all__ = ["Covariates"]
 
+_FEW = 10  # values that may well be as many as rows
+
 
 @dataclass(frozen=True, eq=False)
 class Covariates:
@@ -32,7 +34,7 @@ class Covariates:
 
     @classmethod
     def of(cls, columns: Mapping[str, Any]) -> Covariates:
-        """From a value for each row; values are told apart as text, and sorted."""
+        """From a value for each row; values are told apart as text, 1 and 1.0 alike, and sorted."""
         categories: dict[str, list[str]] = {}
         codes = []
         for name, values in columns.items():
@@ -43,7 +45,12 @@ class Covariates:
                     f"The covariate {name!r} is missing in {len(missing):,} rows, first in row {missing[0] + 1}. Fill "
                     "it, or drop these rows."
                 )
-            found, code = np.unique(array.astype(str), return_inverse=True)
+            found, code = np.unique([_text(value) for value in array], return_inverse=True)
+            if len(found) > max(_FEW, len(array) // 2):
+                raise ValueError(
+                    f"The covariate {name!r} has {len(found):,} values in {len(array):,} rows, such as "
+                    f"{str(found[0])[:40]!r}: it does not group them. Give a column of batches, or bin numbers first."
+                )
             categories[str(name)] = [str(value) for value in found]
             codes.append(code)
         return cls(categories, np.stack(codes, 1).astype(np.int64))
@@ -92,3 +99,8 @@ class Covariates:
             place = {category: code for code, category in enumerate(known)}
             codes.append(np.array([place.get(category, -1) for category in mine])[column])
         return Covariates({name: list(known) for name, known in categories.items()}, np.stack(codes, 1))
+
+
+def _text(value: Any) -> str:
+    whole = isinstance(value, float | np.floating) and float(value).is_integer()
+    return str(int(value)) if whole else str(value)

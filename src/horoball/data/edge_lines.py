@@ -11,9 +11,10 @@ import numpy as np
 
 from horoball.data.column_names import some_names
 
-__all__ = ["EdgeLines", "Ends", "ends_of"]
+__all__ = ["EdgeLines", "Ends", "ends_of", "named_ends"]
 
 _LOG = logging.getLogger("horoball")
+_NAMES = (("source", "target"), ("from", "to"), ("src", "dst"), ("u", "v"))  # of columns that hold ends
 _COMMENT = re.compile(rb"^[ \t]*[#%].*\n?", re.MULTILINE)
 _ZERO = re.compile(rb"(?<![\w.])0[0-9xX]")
 _ZERO_FIRST = "^[+-]?0[0-9xX]"
@@ -33,8 +34,19 @@ class Ends(NamedTuple):
     second: Any
 
 
+def named_ends(names: list[str]) -> tuple[int, int] | None:
+    """The columns that are called source and target, from and to, src and dst, or u and v.
+
+    Example:
+        >>> named_ends(["id", "From", "to"]), named_ends(["a", "b"])
+        ((1, 2), None)
+    """
+    low = [name.strip().lower() for name in names]
+    return next(((low.index(a), low.index(b)) for a, b in _NAMES if a in low and b in low), None)
+
+
 def ends_of(names: list[str], where: str) -> tuple[int, int]:
-    """Which columns hold the ends of edges: those called source and target, or the first two.
+    """Which columns hold the ends of edges: those that are called so, or the first two.
 
     Example:
         >>> ends_of(["weight", "Source", "target"], "The file")
@@ -42,8 +54,7 @@ def ends_of(names: list[str], where: str) -> tuple[int, int]:
     """
     if len(names) < 2:
         raise ValueError(f"{where} has {len(names)} column, expected two: the ends of each edge.")
-    low = [name.strip().lower() for name in names]
-    found = (low.index("source"), low.index("target")) if {"source", "target"} <= set(low) else (0, 1)
+    found = named_ends(names) or (0, 1)
     if len(names) > 2:
         _LOG.info("Took columns %d and %d of %s; the others, such as weights, are ignored.", *np.add(found, 1), where)
     return found
@@ -102,6 +113,8 @@ class EdgeLines:
 
         if len(self.first) < 2:
             self._refuse_lines((0, 1))
+        if self.table and named_ends(self.first) is None and len(self.first) > 3:
+            self._refuse_matrix()
         columns = ends_of(self.first, self.path)
         found = self._found(columns)
         if found is None:
@@ -119,16 +132,23 @@ class EdgeLines:
         return found
 
     def _found(self, columns: tuple[int, int]) -> Ends | None:
-        """Numbers, below a header if the first line holds none; else text, below a header if tables have one."""
+        """Numbers, below a header if the first line holds none; else text, below the header of a table.
+
+        A line whose words are ids further down is an edge, and no header.
+        """
+        import pyarrow.compute as pc
+
         text = not any(_is_number(self.first[column]) for column in columns)
         numbers = self._read(columns, header=text, whole=True)
         if numbers is not None and not self._are_words(columns, header=text):
             return numbers
-        named = {"source", "target"} <= {field.lower() for field in self.first}
+        named = named_ends(self.first) is not None
         header = named or (text and self.table)
         words = self._read(columns, header=header, whole=False)
         if words is not None and header and not named:
-            _LOG.info("Took the first line of %s as its header: %s.", self.path, some_names(self.first))
+            if any(pc.any(pc.equal(end, self.first[column])).as_py() for end in words for column in columns):
+                return self._read(columns, header=False, whole=False)
+            _LOG.warning("Took the first line of %s as its header: %s.", self.path, some_names(self.first))
         return words
 
     def _are_words(self, columns: tuple[int, int], header: bool) -> bool:
@@ -168,6 +188,14 @@ class EdgeLines:
         if whole:
             return Ends(table.column(0), table.column(1))
         return Ends(*(pc.utf8_trim_whitespace(table.column(position)) for position in (0, 1)))
+
+    def _refuse_matrix(self) -> None:
+        """As many lines as columns, maybe below a header, are an adjacency matrix rather than edges."""
+        if self.data.count(b"\n") - len(self.first) in (0, 1):
+            raise ValueError(
+                f"{self.path} has {len(self.first)} columns and as many lines, as an adjacency matrix has. Save it as "
+                "a scipy sparse matrix (.npz), or call the columns with the ends of edges source and target."
+            )
 
     def _refuse_lines(self, columns: tuple[int, int], missing: tuple[str, ...] = ()) -> None:
         """Name the first line that lacks an end, if there is one."""

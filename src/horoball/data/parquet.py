@@ -28,6 +28,7 @@ class ParquetTable(StreamedTable):
         paths: Paths or URLs of the files.
         label: Name of a column to keep aside.
         ids: Name of a column that holds the rows' names, of text or of numbers.
+        columns: Names of the features, in their order; all that are left without it.
 
     Example:
         >>> import pyarrow as pa, pyarrow.parquet as pq, tempfile, pathlib
@@ -39,7 +40,13 @@ class ParquetTable(StreamedTable):
         (10, 9.0)
     """
 
-    def __init__(self, paths: Sequence[str], label: str | None = None, ids: str | None = None) -> None:
+    def __init__(
+        self,
+        paths: Sequence[str],
+        label: str | None = None,
+        ids: str | None = None,
+        columns: Sequence[str] | None = None,
+    ) -> None:
         if not paths:
             raise ValueError("Expected at least one Parquet file, got none.")
         self._files = ParquetFiles(paths)
@@ -47,9 +54,10 @@ class ParquetTable(StreamedTable):
         names: list[str] = []
         for number, path in enumerate(paths):
             file = self._files.open(number)
-            columns = _number_columns(file.schema_arrow, [name for name in (label, ids) if name], path)
+            aside = [name for name in (label, ids) if name is not None]
+            features = _number_columns(file.schema_arrow, aside, path, columns)
             if number == 0:
-                names, self.columns = list(file.schema_arrow.names), columns
+                names, self.columns = list(file.schema_arrow.names), features
             elif file.schema_arrow.names != names:
                 raise ValueError(f"{path} has other columns than {paths[0]}. All files need the same columns.")
             groups = range(file.metadata.num_row_groups)
@@ -94,24 +102,23 @@ class ParquetTable(StreamedTable):
         return pa.chunked_array(parts)
 
 
-def _number_columns(schema: Any, aside: Sequence[str], path: str) -> list[str]:
+def _number_columns(schema: Any, aside: Sequence[str], path: str, wanted: Sequence[str] | None) -> list[str]:
     import pyarrow as pa
 
-    for name in aside:
+    for name in (*aside, *(wanted or ())):
         if name not in schema.names:
             raise ValueError(f"{path} has no column {name!r}. Its columns are: {some_names(schema.names)}.")
     repeated = {name for name in schema.names if schema.names.count(name) > 1}
     if repeated:
         raise ValueError(f"{path} has columns of the same name: {some_names(sorted(repeated))}. Rename them.")
     columns = []
-    for field in schema:
-        if field.name in aside:
-            continue
+    left = (name for name in schema.names if name not in aside)
+    for field in map(schema.field, left if wanted is None else wanted):
         kind = field.type
         if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
             raise ValueError(
-                f"Column {field.name[:40]!r} of {path} holds {kind}, not numbers. Name it as the label (--label), "
-                "as the rows' names (--id of embed), or drop it."
+                f"Column {field.name[:40]!r} of {path} holds {kind}, not numbers. When fitting, name it as the label "
+                "(--label) or as the rows' names (--id), or drop it."
             )
         columns.append(field.name)
     if not columns:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +12,12 @@ from torch import Tensor
 
 from horoball.data.array_table import ArrayTable
 from horoball.data.cells import cell_table, is_cells
+from horoball.data.chosen_columns import Asked, choose, with_index
 from horoball.data.column_names import some_names
+from horoball.data.delimited import read_delimited
 from horoball.data.numpy_files import load_arrays
 from horoball.data.parquet import ParquetTable
 from horoball.data.parsing import parsing
-from horoball.data.rounding import tell_rounded
 from horoball.data.row_groups import ParquetFiles
 from horoball.data.table import Table
 
@@ -26,7 +26,15 @@ __all__ = ["read"]
 _ENDINGS = (".csv", ".tsv", ".parquet", ".npy", ".npz", ".h5ad")
 
 
-def read(source: Any, label: str | None = None, *, label_may_miss: bool = False, ids: str | None = None) -> Table:
+def read(
+    source: Any,
+    label: str | None = None,
+    *,
+    label_may_miss: bool = False,
+    ids: str | None = None,
+    ids_may_miss: bool = False,
+    columns: Sequence[str] | None = None,
+) -> Table:
     """A table from a source.
 
     - a path or URL: `.csv`, `.tsv`, `.npy`, `.npz` (an array, or a scipy sparse matrix) are read into memory;
@@ -39,7 +47,10 @@ def read(source: Any, label: str | None = None, *, label_may_miss: bool = False,
         source: Where the rows come from.
         label: Name of a column to keep aside; refused by sources whose columns have no names.
         label_may_miss: Whether a source without that column is taken as it is, and not refused.
-        ids: Name of a column of a .csv, .tsv or .parquet file that holds the rows' names.
+        ids: Name of a column of a .csv, .tsv or .parquet file that holds the rows' names. Without it an index of
+            pandas, the first column of a .csv file if it has no name, is taken as such.
+        ids_may_miss: Whether a source without that column is taken as it is, too.
+        columns: Names of the columns to take, in their order, from sources that have names; all of them without it.
 
     Example:
         >>> read(np.eye(3)).features
@@ -47,21 +58,23 @@ def read(source: Any, label: str | None = None, *, label_may_miss: bool = False,
     """
     if isinstance(source, Table):
         return source
-    if ids is not None and not str(source).lower().endswith((".csv", ".tsv", ".parquet")) and not _is_folder(source):
+    named = str(source).lower().endswith((".csv", ".tsv", ".parquet")) or _is_folder(source)
+    if ids is not None and not ids_may_miss and not named:
         raise ValueError(f"Only .csv, .tsv and .parquet files have a column of ids such as {ids!r}.")
+    asked = Asked(label, label_may_miss, ids, ids_may_miss, columns)
     if is_cells(source):
         name = str(source) if isinstance(source, str | Path) else "The AnnData"
         return _checked(cell_table(source, label=label, label_may_miss=label_may_miss), name)
     if isinstance(source, str | Path):
         # What is beyond float32 becomes infinite, and is refused as such; so is every NaN.
         with parsing(source), np.errstate(over="ignore", invalid="ignore"):
-            return _checked(_read_path(str(source), label, label_may_miss, ids), str(source))
+            return _checked(_read_path(str(source), asked), str(source))
     if not hasattr(source, "columns"):
         _refuse_label(f"The {type(source).__name__}", label, label_may_miss)
     if hasattr(source, "tocsr"):
         return _checked(ArrayTable(source), "The sparse matrix")
     if hasattr(source, "columns") and hasattr(source, "to_numpy"):
-        return _checked(_read_frame(source, label, label_may_miss), "The data frame")
+        return _checked(_read_frame(source, asked), "The data frame")
     if isinstance(source, np.ndarray | Tensor):
         return _checked(ArrayTable(_number_array(source)), "The array")
     if isinstance(source, list | tuple) and not _are_pairs(source):
@@ -104,7 +117,7 @@ def _is_folder(source: Any) -> bool:
     return isinstance(source, str | Path) and Path(source).is_dir()
 
 
-def _read_path(path: str, label: str | None, may_miss: bool, ids: str | None) -> Table:
+def _read_path(path: str, asked: Asked) -> Table:
     folder = Path(path)
     if "://" not in path and not folder.exists():
         raise FileNotFoundError(f"There is no file {path}.")
@@ -112,14 +125,14 @@ def _read_path(path: str, label: str | None, may_miss: bool, ids: str | None) ->
         files = sorted(str(file) for file in folder.glob("*.parquet"))
         if not files:
             raise ValueError(f"The folder {path} holds no .parquet files.")
-        return _read_parquet(files, label, may_miss, ids)
+        return _read_parquet(files, asked)
     ending = folder.suffix.lower()
     if ending == ".parquet":
-        return _read_parquet([path], label, may_miss, ids)
+        return _read_parquet([path], asked)
     if ending in (".csv", ".tsv"):
-        return _read_csv(path, "\t" if ending == ".tsv" else ",", label, may_miss, ids)
+        return read_delimited(path, "\t" if ending == ".tsv" else ",", asked)
     if ending in (".npy", ".npz"):
-        _refuse_label(path, label, may_miss)
+        _refuse_label(path, asked.label, asked.label_may_miss)
         return _read_numpy(path)
     raise ValueError(f"Cannot tell what {path} is from its ending. Known endings: {', '.join(_ENDINGS)}.")
 
@@ -133,10 +146,12 @@ def _refuse_label(name: str, label: str | None, may_miss: bool) -> None:
         )
 
 
-def _read_parquet(files: list[str], label: str | None, may_miss: bool, ids: str | None) -> ParquetTable:
-    if label is not None and may_miss and label not in ParquetFiles(files).open(0).schema_arrow.names:
-        label = None
-    return ParquetTable(files, label, ids)
+def _read_parquet(files: list[str], asked: Asked) -> ParquetTable:
+    names = list(ParquetFiles(files).open(0).schema_arrow.names)
+    chosen = choose(names, with_index(asked, names, files[0]), files[0])
+    table = ParquetTable(files, chosen.label, chosen.ids, None if asked.columns is None else chosen.features)
+    table.name_column = chosen.name_column
+    return table
 
 
 def _read_numpy(path: str) -> Table:
@@ -151,84 +166,20 @@ def _read_numpy(path: str) -> Table:
     raise ValueError(f"{path} holds {len(loaded)} arrays, expected one: {some_names(list(loaded))}. Save one a file.")
 
 
-def _read_csv(path: str, delimiter: str, label: str | None, may_miss: bool, ids: str | None) -> Table:
-    import fsspec
-    import pyarrow as pa
-    import pyarrow.csv
-
-    try:
-        with fsspec.open(path, "rb") as file:
-            frame = pa.csv.read_csv(
-                file,
-                parse_options=pa.csv.ParseOptions(delimiter=delimiter),
-                read_options=pa.csv.ReadOptions(block_size=1 << 24),
-            )
-    except pa.ArrowInvalid as error:
-        first = str(error).splitlines()[0]
-        raise ValueError(f"{path} is not a table: {first} Expected one header line and one row a line.") from None
-    names = frame.column_names
-    twice = [name for name, count in Counter(names).items() if count > 1]
-    if twice:
-        raise ValueError(f"{path} has columns of the same name: {some_names(twice)}. Rename them.")
-    if label is not None and label not in names:
-        if not may_miss:
-            raise ValueError(f"{path} has no column {label!r}. Its columns are: {some_names(names)}.")
-        label = None
-    if ids is not None and ids not in names:
-        raise ValueError(f"{path} has no column {ids!r}. Its columns are: {some_names(names)}.")
-    if frame.num_rows == 0:
-        raise ValueError(f"{path} has no rows.")
-    columns = [name for name in names if name not in (label, ids)]
-    x = np.empty((frame.num_rows, len(columns)), np.float32)
-    for position, name in enumerate(columns):
-        column = frame.column(name)
-        if column.null_count:
-            row = column.is_null().to_pylist().index(True) + 2
-            raise ValueError(f"{path} has a missing value in column {name[:40]!r}, line {row}. Fill or drop such rows.")
-        if not any(test(column.type) for test in (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean)):
-            raise ValueError(_about_text(path, name[:40], column))
-        values = column.to_numpy()
-        tell_rounded(values[:, None], [name])
-        x[:, position] = values
-    labels = None if label is None else np.asarray(frame.column(label).to_pylist())
-    table = ArrayTable(x, columns, labels)
-    if ids is not None:
-        table.names, table.name_column = frame.column(ids).to_pylist(), ids
-    return table
-
-
-def _about_text(path: str, name: str, column: Any) -> str:
-    for line, value in enumerate(column.to_pylist(), start=2):
-        try:
-            float(value)
-        except (TypeError, ValueError):
-            shown = repr(str(value)[:40])
-            return (
-                f"{path} has the text {shown} in column {name!r}, line {line}, where numbers are expected. "
-                f"Pass it as the label (--label), or drop the column."
-            )
-    return f"Column {name!r} of {path} holds {column.type}, not numbers. Pass it as the label (--label), or drop it."
-
-
-def _read_frame(frame: Any, label: str | None, may_miss: bool) -> Table:
-    names = [str(name) for name in frame.columns]
-    if label is not None and label not in names:
-        if not may_miss:
-            raise ValueError(f"The data frame has no column {label!r}. Its columns are: {some_names(names)}.")
-        label = None
-    twice = [name for name, count in Counter(names).items() if count > 1]
-    if twice:
-        raise ValueError(f"The data frame has columns of the same name: {some_names(twice)}. Rename them.")
-    labels = None if label is None else np.asarray(frame[list(frame.columns)[names.index(label)]].to_numpy())
-    columns = [name for name in names if name != label]
-    kept = [column for column, name in zip(frame.columns, names, strict=True) if name != label]
-    arrays = [np.asarray(frame[column].to_numpy()) for column in kept]
+def _read_frame(frame: Any, asked: Asked) -> Table:
+    by_name = {str(column): column for column in frame.columns}
+    columns, label, ids, name_column = choose([str(column) for column in frame.columns], asked, "The data frame")
+    labels = None if label is None else np.asarray(frame[by_name[label]].to_numpy())
+    arrays = [np.asarray(frame[by_name[name]].to_numpy()) for name in columns]
     for name, array in zip(columns, arrays, strict=True):
         if array.dtype.kind not in "biuf":
             raise ValueError(
                 f"Column {name!r} of the data frame holds {array.dtype}, not numbers. Name it as the label, or drop it."
             )
-    return ArrayTable(np.stack(arrays, 1) if arrays else np.empty((len(frame), 0)), columns, labels)
+    table = ArrayTable(np.stack(arrays, 1) if arrays else np.empty((len(frame), 0)), columns, labels)
+    if ids is not None:
+        table.names, table.name_column = list(frame[by_name[ids]].to_numpy()), name_column
+    return table
 
 
 def _are_pairs(items: Any) -> bool:

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from horoball.data.edge_files import read_edge_file
-from horoball.data.edge_lines import Ends, ends_of
+from horoball.data.edge_lines import Ends, ends_of, named_ends
 from horoball.data.graphs import Graph
 from horoball.data.node_features import node_features
 from horoball.data.node_names import Numbered, number_hashables, number_ids
@@ -28,12 +28,13 @@ _LOG = logging.getLogger("horoball")
 def read_graph(source: Any, features: Any = None) -> Graph:
     """A graph from a source; directions, weights, self-loops and repeated edges are left out, and the log says so.
 
-    - a path or URL, also with `.gz`: `.csv`, `.tsv` and `.parquet` (columns source and target, or the first two), a
-      saved scipy sparse adjacency (`.npz`), Matrix Market, an array of pairs (`.npy`), and anything else as lines of
-      two ids; lines that begin with # or % are comments;
+    - a path or URL, also with `.gz`: `.csv`, `.tsv` and `.parquet` (columns source and target, from and to, src and
+      dst, u and v, or the first two), a saved scipy sparse adjacency (`.npz`), Matrix Market, an array of pairs
+      (`.npy`), and anything else as lines of two ids; lines that begin with # or % are comments;
     - a networkx graph, a `Data` of PyTorch Geometric with its features, a scipy sparse adjacency;
     - pairs of node ids: an integer array or tensor of shape (m, 2), also (2, m) unless m is 2, a list of pairs of
-      anything hashable, a pandas or polars data frame.
+      anything hashable, also with a weight, a pandas or polars data frame;
+    - an adjacency matrix as a pandas data frame, with the nodes as index and as columns.
 
     Nodes that are exactly the numbers 0 … n − 1, or whose number the source states, have no names. All others are
     numbered in the order of their ids, which become names: text, negative, sparse and huge numbers. Nodes without
@@ -73,8 +74,7 @@ def _graph(source: Any, where: str) -> Graph:
     if hasattr(source, "is_directed") and hasattr(source, "nodes"):
         return _of_networkx(source)
     if hasattr(source, "columns") and hasattr(source, "to_numpy"):
-        a, b = (source[list(source.columns)[i]].to_numpy() for i in ends_of([str(c) for c in source.columns], where))
-        return _named(_number_columns(a, b, where))
+        return _of_frame(source, where)
     if isinstance(source, Tensor):
         source = source.detach().cpu().numpy()
     if isinstance(source, np.ndarray):
@@ -108,6 +108,26 @@ def _of_matrix(matrix: Any, where: str) -> Graph:
     return Graph.of(np.stack([np.append(i, loops), np.append(j, loops)], 1).astype(np.int64), matrix.shape[0])
 
 
+def _of_frame(frame: Any, where: str) -> Graph:
+    """Pairs of nodes; or an adjacency matrix, which has as many rows as columns."""
+    import scipy.sparse
+
+    columns = list(frame.columns)
+    names = [str(column) for column in columns]
+    if len(columns) != len(frame) or len(columns) < 3 or named_ends(names) is not None:
+        a, b = (frame[columns[i]].to_numpy() for i in ends_of(names, where))
+        return _named(_number_columns(a, b, where))
+    if list(getattr(frame, "index", ())) != columns:
+        raise ValueError(
+            f"{where} has as many rows as columns, as an adjacency matrix has. Give it the nodes as index, too; or "
+            "call the columns with the ends of edges source and target."
+        )
+    number, names_of = number_hashables(columns)
+    place = np.array([number[column] for column in columns])
+    edges = place[_of_matrix(scipy.sparse.csr_array(frame.to_numpy(dtype=np.float64)), where).edges.numpy()]
+    return Graph.of(edges, len(columns), names_of)
+
+
 def _of_data(data: Any, where: str) -> Graph:
     """A PyTorch Geometric graph, which has each undirected edge in both directions."""
     import scipy.sparse
@@ -137,6 +157,10 @@ def _of_networkx(source: Any) -> Graph:
 def _of_array(array: np.ndarray, where: str) -> Graph:
     if array.ndim == 2 and array.shape[0] == 2 != array.shape[1]:
         array = array.T
+    if array.ndim == 2 and array.shape[1] == 3 != array.shape[0]:
+        raise ValueError(
+            f"{where} has shape {array.shape}. Expected pairs of nodes; weights are not used: take array[:, :2]."
+        )
     if array.ndim != 2 or array.shape[1] != 2:
         raise ValueError(
             f"{where} has shape {array.shape}. Expected pairs of nodes, shape (m, 2), or an edge_index, shape (2, m). "
@@ -148,6 +172,9 @@ def _of_array(array: np.ndarray, where: str) -> Graph:
 def _of_pairs(pairs: list[Any], where: str) -> Graph:
     if not pairs:
         return Graph.of(torch.empty(0, 2, dtype=torch.int64))
+    if set(map(type, pairs)) == {tuple} and set(map(len, pairs)) == {3}:  # as networkx has weights
+        _LOG.info("Took the first two of three items as the ends of an edge; the third is ignored.")
+        pairs = [pair[:2] for pair in pairs]
     if not set(map(type, pairs)) <= {tuple, list} or set(map(len, pairs)) != {2}:
         bad = next(pair for pair in pairs if not isinstance(pair, tuple | list) or len(pair) != 2)
         raise ValueError(f"{where} has the item {str(bad)[:40]!r}. Expected pairs of nodes.")

@@ -30,7 +30,8 @@ def tell_rounded(x: np.ndarray, columns: Sequence[str]) -> None:
         return
     low, high = x.min(0).astype(np.float64), x.max(0).astype(np.float64)
     spread, size = high - low, np.maximum(abs(low), abs(high))
-    lost = np.flatnonzero((spread > _NOISE * size) & (spread < _COARSE * size))
+    noise = 0.0 if x.dtype.kind in "iu" else _NOISE * size
+    lost = np.flatnonzero((spread > noise) & (spread < _COARSE * size))
     if len(lost):
         names = some_names([columns[int(i)] for i in lost])
         _log.warning(

@@ -55,8 +55,8 @@ def expect_table(folder: Path, about: dict[str, Any]) -> None:
     """
     if "graph" in about:
         raise ValueError(
-            f"{folder} holds the model of a graph, not of a table. Use `horoball graph embed` and `horoball graph "
-            "evaluate`, or PoincareGraphVAE.load."
+            f"{folder} holds the model of a graph, not of a table. Use `horoball graph embed`, `horoball graph "
+            "evaluate` and `horoball graph info`, or PoincareGraphVAE.load."
         )
 
 

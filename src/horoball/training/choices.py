@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from numbers import Real
 from typing import Any
 
@@ -12,6 +13,7 @@ from horoball.data.table import Table
 __all__ = ["curvature_fields", "distance_weight", "map_weight", "prior_fields"]
 
 _FEW = 50  # rows below which a graph of 20 neighbours says nothing
+_log = logging.getLogger("horoball")
 _COSTLY = 1e12  # multiplications of a search for nearest neighbours, some ten seconds
 
 
@@ -67,6 +69,8 @@ def map_weight(table: Table, d: int, *, library: bool = False) -> float:
         >>> map_weight(table, d=2), map_weight(table, d=10)
         (200.0, 0.0)
     """
+    if 2 <= d <= 3 and not isinstance(table, ArrayTable):
+        _log.info("Distance weight: 0, as the table is streamed; for tables in memory, such as .csv, it is more.")
     drawn = 2 <= d <= 3 and isinstance(table, ArrayTable) and table.rows >= _FEW
     if not drawn or table.rows**2 * (min(AXES, table.features) if library else table.features) > _COSTLY:
         return 0.0

@@ -115,7 +115,7 @@ def expect_suits(likelihood: str, summary: Summary, classes: int | None = None) 
         raise ValueError(f"The table holds the category {high:g}, but there are {classes} classes: 0 to {classes - 1}.")
 
 
-def expect_rows(likelihood: str, x: Tensor, first: int = 0, classes: int | None = None) -> None:
+def expect_rows(likelihood: str, x: Tensor, first: int = 0, classes: int | None = None, *, whole: bool = False) -> None:
     """Refuse rows that a fitted model cannot be asked about: its likelihood gives them no probability.
 
     Args:
@@ -123,6 +123,7 @@ def expect_rows(likelihood: str, x: Tensor, first: int = 0, classes: int | None 
         x: Rows as the model sees them.
         first: Number of the first one, for the message.
         classes: Of the categorical likelihood.
+        whole: Whether the rows of the fit were whole numbers; counts then have to be.
 
     Example:
         >>> expect_rows("poisson", torch.tensor([[1.0], [-2.0]]), first=10)
@@ -139,7 +140,9 @@ def expect_rows(likelihood: str, x: Tensor, first: int = 0, classes: int | None 
         if likelihood == "bernoulli":
             bad |= x > 1
         if likelihood == "categorical":
-            bad |= (x >= (classes or 2)) | (x != x.round())
+            bad |= x >= (classes or 2)
+        if likelihood == "categorical" or (whole and likelihood in _COUNTS):
+            bad |= x != x.round()
     if bool(bad.any()):
         row, column = bad.nonzero()[0].tolist()
         raise ValueError(
@@ -164,7 +167,8 @@ def expect_counts(summary: Summary) -> None:
         shown = summary.odd if summary.odd is not None else low
         raise ValueError(
             f"Counts are whole numbers from 0 on, but the table holds {shown:g}. Choose the layer with the raw counts, "
-            "not normalised, not logarithms, not scaled; or take the likelihood normal, for real numbers."
+            'not normalised, not logarithms, not scaled; those in adata.raw become one by adata.layers["counts"] = '
+            "adata.raw[:, adata.var_names].X. Or take the likelihood normal, for real numbers."
         )
     if summary.empty:
         raise ValueError(

@@ -26,6 +26,7 @@ from horoball.models.decoder import Decoder
 from horoball.models.encoder import network_input
 from horoball.models.posterior import place
 from horoball.models.vae import VAE, ModelConfig
+from horoball.noise import seeded
 from horoball.training.about import expect_columns, expect_described, expect_table
 from horoball.training.checkpoint import load_checkpoint, save_checkpoint
 from horoball.training.config import TrainConfig
@@ -71,17 +72,21 @@ class Run:
                 f"The model was fitted to {len(self.columns)} columns, the table has {table.features}. Give it those "
                 f"of the fit, and a label apart: {', '.join(self.columns[:5])}{' …' if len(self.columns) > 5 else ''}."
             )
-        named = not all(name == f"x{i}" for i, name in enumerate(table.columns))
-        if named and table.columns != self.columns:
-            other = next(b for a, b in zip(self.columns, table.columns, strict=True) if a != b)
-            raise ValueError(f"The model was not fitted to a column {other!r}. Keep the columns in the fit's order.")
+        if not _unnamed(table.columns) and table.columns != self.columns:
+            mine, other = next(pair for pair in zip(self.columns, table.columns, strict=True) if pair[0] != pair[1])
+            raise ValueError(
+                f"The table has the column {other!r} where the model was fitted to {mine!r}. Give the fit's columns, "
+                "in their order."
+            )
         table = table.coded(self.about.get("covariates", {}))
         return table if self.scaler is None else Standardized(table, self.scaler)
 
     def read(self, source: Any, ids: str | None = None) -> Table:
-        """A table for this model; the label need not be there, and of cells the model's genes are taken by name."""
+        """A table for this model: its columns, or genes of cells, are found by their names; the label may miss."""
         if ids is not None or not is_cells(source):
-            return read(source, self.label, label_may_miss=True, ids=ids)
+            names: dict[str, Any] = {"ids": ids or self.about.get("ids"), "ids_may_miss": ids is None}
+            columns = None if _unnamed(self.columns) else self.columns
+            return read(source, self.label, label_may_miss=True, columns=columns, **names)
         options = self.about.get("reading", {})
         return cell_table(source, genes=self.columns, label=self.label, label_may_miss=True, **options)
 
@@ -89,7 +94,8 @@ class Run:
         """Rows of a table as the model sees them, some at a time; refuses those that its likelihood cannot hold."""
         likelihood, first = self.model.likelihood, 0
         for block in self.scaled(table).blocks(rows):
-            expect_rows(likelihood.name, block[:, : table.features], first, getattr(likelihood, "classes", None))
+            classes, whole = getattr(likelihood, "classes", None), bool(self.about.get("whole"))
+            expect_rows(likelihood.name, block[:, : table.features], first, classes, whole=whole)
             first += len(block)
             yield block
 
@@ -151,6 +157,11 @@ class Run:
             if scaler is not None and not bool((scaler.std > 0).all()):
                 raise ValueError("its scaling divides by 0 or less.")
             return cls(model.eval(), columns, scaler, about.get("label"), stored_history(header), about)
+
+
+def _unnamed(columns: list[str]) -> bool:
+    """Whether columns have the names that an array is given."""
+    return all(name == f"x{i}" for i, name in enumerate(columns))
 
 
 def _scaler(summary: Summary) -> Standardizer:
@@ -217,9 +228,8 @@ def _train(
     if table.covariates is not None:
         fields["covariates"] = table.covariates.sizes
     model_config = ModelConfig(features=table.features, **fields)
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(config.seed)
-        vae = VAE.from_config(model_config)
+    with seeded(config.seed):
+        vae = VAE.from_config(model_config).float()  # as rows are, whatever torch's default
     scaler = _scaler(summary) if fields["likelihood"] == "normal" else None
     if scaler is not None and isinstance(vae.likelihood, Normal):
         vae.likelihood.start_from(summary.std / scaler.std)
@@ -234,6 +244,7 @@ def _train(
         "label": label,
         "rows": table.rows,
         "data": table.fingerprint(),
+        "whole": summary.whole,
         "version": version("horoball"),
         **about,
     }

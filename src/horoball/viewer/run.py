@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
+from horoball.data.column_names import some_names
 from horoball.data.table import Table
 from horoball.models.posterior import mean_scale
 from horoball.viewer.disc import View, view_points
@@ -54,9 +55,13 @@ def view_run(
     """
     if run.model.ball.is_euclidean:
         raise ValueError("The model is Euclidean (c = 0): there is no disc to show. Fit one with c > 0.")
+    features = [name for name in features if name != run.label]  # which is shown anyway
     missing = [name for name in features if name not in table.columns]
     if missing:
-        raise ValueError(f"The table has no column {missing[0]!r}. Its columns are: {', '.join(table.columns[:20])}.")
+        raise ValueError(
+            f"The model was not fitted to a column {missing[0]!r}, but to: {some_names(table.columns)}. A map can be "
+            "coloured by these and by the label; by others with horoball.view(places, columns=...), in Python."
+        )
     index = [table.columns.index(name) for name in features]
     means, scales = [], []
     for q in run.posteriors(table):
