@@ -156,7 +156,7 @@ def test_a_parquet_table_brings_its_label(fitted: tuple[Run, ArrayTable], tmp_pa
 
 def test_runs_that_cannot_be_shown_are_refused(fitted: tuple[Run, ArrayTable]) -> None:
     run, table = fitted
-    with pytest.raises(ValueError, match="no column 'gene 9'"):
+    with pytest.raises(ValueError, match="was not fitted to a column 'gene 9', but to: gene 0"):
         view_run(run, table, features=["gene 9"])
     with pytest.raises(ValueError, match="2 × 2 needs 4 columns, the table has 6"):
         view_run(run, table, image_shape=(2, 2))
