@@ -63,6 +63,10 @@ def test_what_cannot_be_coloured_by_is_told(run: Path, tmp_path: Path) -> None:
     assert "was not fitted to a column 'sku', but to: a, b, c" in told
 
 
+def test_cells_have_names_already(tmp_path: Path) -> None:
+    assert "--id is for tables" in refused("fit", "cells.h5ad", "-o", tmp_path / "run", "--id", "cell", *FAST)
+
+
 def test_text_says_what_a_fit_can_make_of_it(run: Path, tmp_path: Path) -> None:
     told = refused("fit", run / "rows.csv", "-o", tmp_path / "run", *FAST)
     assert "the text 'SKU-000' in column 'sku', line 2" in told

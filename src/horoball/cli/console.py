@@ -100,7 +100,7 @@ def show(run: Run, folder: Path) -> None:
 
 def _settings(about: dict[str, Any]) -> str:
     """What the same command has to be given again to go on with a run."""
-    model, training = about["model"], about["training"]
+    model, training = about["model"], about.get("training", {})
     numbers = ("batch_size", "learning_rate", "beta", "distance_weight", "validation", "patience", "seed")
     asked = {"hidden": " ".join(map(str, model["hidden"])), "decoder": model["decoder"]}
     asked |= {name.replace("_", " "): f"{training[name]:g}" for name in numbers if name in training}

@@ -116,6 +116,8 @@ def fit(
     model = {"d": dim, "posterior": "riemannian", "likelihood": likelihood.value, "hidden": (200,)}
     model |= {"decoder": decoder.value, **curvature, **prior}
     if is_cells(data):
+        if id_ is not None:
+            raise ValueError(f"--id is for tables; the cells of {data} have names, which are kept.")
         table = cell_table(data, layer=layer, batch=batch or (), label=label)
         model |= cell_fields(likelihood.value)
     elif batch or layer != "auto":

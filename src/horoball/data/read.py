@@ -58,8 +58,7 @@ def read(
     """
     if isinstance(source, Table):
         return source
-    named = str(source).lower().endswith((".csv", ".tsv", ".parquet")) or _is_folder(source)
-    if ids is not None and not ids_may_miss and not named:
+    if ids is not None and not ids_may_miss and not _may_have_ids(source):
         raise ValueError(f"Only .csv, .tsv and .parquet files have a column of ids such as {ids!r}.")
     asked = Asked(label, label_may_miss, ids, ids_may_miss, columns)
     if is_cells(source):
@@ -113,8 +112,11 @@ def _number_array(x: Any) -> Any:
     return x
 
 
-def _is_folder(source: Any) -> bool:
-    return isinstance(source, str | Path) and Path(source).is_dir()
+def _may_have_ids(source: Any) -> bool:
+    """Whether a source is a file with names of columns, or a folder of them."""
+    if not isinstance(source, str | Path):
+        return False
+    return str(source).lower().endswith((".csv", ".tsv", ".parquet")) or Path(source).is_dir()
 
 
 def _read_path(path: str, asked: Asked) -> Table:

@@ -13,8 +13,8 @@ from horoball.data.table import Table
 __all__ = ["curvature_fields", "distance_weight", "map_weight", "prior_fields"]
 
 _FEW = 50  # rows below which a graph of 20 neighbours says nothing
-_log = logging.getLogger("horoball")
 _COSTLY = 1e12  # multiplications of a search for nearest neighbours, some ten seconds
+_log = logging.getLogger("horoball")
 
 
 def curvature_fields(c: float | str) -> dict[str, Any]:
