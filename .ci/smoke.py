@@ -36,7 +36,7 @@ def core() -> None:
     assert (hb.PoincareVAE.load("run").transform(rows().numpy()) == z).all()
     Path("rows.csv").write_text("a,b,c\n" + "".join(f"{x},{y},{z}\n" for x, y, z in rows()[:, :3].tolist()))
     for command in ("fit rows.csv -o fitted --max-epochs 2", "embed fitted rows.csv -o z.parquet", "info fitted"):
-        subprocess.run([sys.executable, "-m", "horoball.cli", *command.split()], check=True, capture_output=True)
+        subprocess.run([sys.executable, "-m", "horoball", *command.split()], check=True, capture_output=True)
 
 
 def cells() -> None:
@@ -53,7 +53,7 @@ def graph() -> None:
 def onnx() -> None:
     hb.PoincareVAE(max_epochs=1).fit(rows().numpy()).save("run")
     subprocess.run(
-        [sys.executable, "-m", "horoball.cli", "export", "run", "-o", "encoder.onnx"], check=True, capture_output=True
+        [sys.executable, "-m", "horoball", "export", "run", "-o", "encoder.onnx"], check=True, capture_output=True
     )
     assert Path("encoder.onnx").stat().st_size > 0
 

@@ -11,16 +11,17 @@ import sys
 import time
 from collections.abc import Sequence
 
-from benchmarks import density, euclidean, geometry, peer, radius
+from benchmarks import density, euclidean, float32, geometry, peer, radius
 from benchmarks.table import markdown
 
 __all__ = ["main"]
 
 _PARTS = {
-    "Radius law of the Riemannian normal": radius.rows,
+    "Radius distribution of the Riemannian normal": radius.rows,
     "Geometry in the tangent chart": geometry.rows,
     "c = 0": euclidean.rows,
     "Densities": density.rows,
+    "Without float64": float32.rows,
 }
 
 

@@ -55,7 +55,7 @@ def _truths(x: _Inputs) -> dict[str, Callable[[Any], Any]]:
     """As functions of c, right at 0 in value and first derivative."""
     z, y, weight, bias, scale = (oracle.exact(tensor) for tensor in x)
     d, sigma = len(z), scale[0]
-    law = oracle.radius_law(d, float(sigma), 0.0)
+    law = oracle.radius_distribution(d, float(sigma), 0.0)
     log_normalizer = d * mp.log(sigma) + law.J + oracle.log_area(d)
 
     def normalizer(c: Any) -> Any:

@@ -12,8 +12,8 @@ import torch
 from horoball.data import preferential_attachment, random_tree
 from horoball.models import GraphConfig, GraphVAE
 from horoball.training.engine import engine
-from horoball.training.fit_graph import PAPER_TRAINING, fit_graph
-from horoball.training.graph_objective import GraphObjective
+from horoball.training.graph.fit import PAPER_TRAINING, fit_graph
+from horoball.training.graph.objective import GraphObjective
 from horoball.training.progress import Silent
 
 NON_EDGES, D = 10, 5

@@ -1,7 +1,8 @@
-"""Nearest neighbours: `python -m benchmarks.neighbors speed | engines | radius [--quick]`.
+"""Nearest neighbors: `python -m benchmarks.neighbors speed | engines | radius | promise [--quick]`.
 
 `speed`: recall and time of `hb.neighbors.Index` beside the same FAISS index asked for inner products alone, in turns on
-one thread. `engines`: other ways to search the same inner products. `radius`: where float32 stops.
+one thread. `engines`: other ways to search the same inner products. `radius`: where float32 stops. `promise`: whether
+queries of all kinds find the share of their neighbors that `recall` promises, over sizes, dimensions and clouds.
 """
 
 from __future__ import annotations
@@ -19,11 +20,13 @@ import torch
 from torch import Tensor
 
 import horoball as hb
+from benchmarks.neighbors_promise import promise
 from benchmarks.table import markdown
 from horoball.neighbors.engine import Engine
-from horoball.neighbors.library import library
 from horoball.neighbors.lift import Lift
+from horoball.neighbors.partitions import Probe
 from horoball.neighbors.search import Search
+from horoball.runtime.extras import require_faiss
 
 K = 10
 RECALL, RATIO = 0.99, 1.2  # goals of `speed`
@@ -60,18 +63,6 @@ def embedding(path: Path, c: float, queries: int) -> Cloud:
     return Cloud(f"{path.name}, d = {z.shape[1]}", ball, z[queries:], z[:queries])
 
 
-def digits(n: int, queries: int) -> Cloud:
-    """Posterior samples of MNIST's digits by the model of Table 2 with d = 10, c = 0.2; trained now if it was not."""
-    from experiments import mnist
-
-    model, x = mnist.trained(10, 0.2, 0), mnist.digits(True).x
-    each = -(-(n + queries) // len(x))  # samples an image
-    with torch.no_grad():
-        z = torch.cat([model.posterior(block).sample((each,)).flatten(0, 1) for block in x.split(4096)])
-    z = z[torch.randperm(len(z))][: n + queries]
-    return Cloud("posterior samples of MNIST, d = 10", hb.PoincareBall(model.ball.c_value), z[queries:], z[:queries])
-
-
 def spread(n: int, d: int, radius: float) -> Tensor:
     """Points over all directions, most of them near a radius."""
     u = torch.nn.functional.normalize(torch.randn(n, d).double(), dim=-1)
@@ -80,8 +71,8 @@ def spread(n: int, d: int, radius: float) -> Tensor:
 
 def clustered(n: int, d: int, radius: float) -> Tensor:
     """Twelve clusters, a wrapped normal of scale ½ each."""
-    centres = spread(12, d, radius)
-    return hb.PoincareBall(1.0).exp(centres[torch.randint(12, (n,))], 0.5 * torch.randn(n, d).double())
+    centers = spread(12, d, radius)
+    return hb.PoincareBall(1.0).exp(centers[torch.randint(12, (n,))], 0.5 * torch.randn(n, d).double())
 
 
 def truth(cloud: Cloud, one_by_one: bool = False) -> Tensor:
@@ -116,45 +107,53 @@ def in_turns(subject: Callable[[], Any], reference: Callable[[], Any], turns: in
     return ours, theirs, ratio
 
 
+def looked_through(engine: Engine, probe: Probe) -> str:
+    """How many partitions a search looks through, of how many."""
+    return "all" if engine.partitions is None else f"{probe.own} + {probe.best} of {len(engine.partitions)}"
+
+
 def speed(options: argparse.Namespace) -> int:
     clouds = [wrapped(options.points, 10, options.queries)]
-    if options.mnist:
-        clouds.append(digits(options.points, options.queries))
     if options.embedding is not None:
         clouds.append(embedding(options.embedding, options.c, options.queries))
     lines, missed = [], False
     for cloud in clouds:
         index = hb.neighbors.Index(cloud.ball).add(cloud.z)
         made = seconds(lambda: index.search(cloud.q[:1], K))  # noqa: B023  called at once
-        engine, probes = index._ready(), 1 if index._probes is None else index._probes.of(K)
+        engine, probe = index._ready(), Probe(1, 1) if index._probes is None else index._probes.of(K)
         rows = engine.lift.queries(cloud.q).rows
+
+        def alone(k: int) -> np.ndarray:
+            parts = engine.partitions  # noqa: B023  called at once
+            probed = None if parts is None else parts.probed(cloud.q, probe)  # noqa: B023
+            return engine.search(rows, k, probed)[1]  # noqa: B023
+
         ours, bare, ratio = in_turns(
             lambda: index.search(cloud.q, K),  # noqa: B023
-            lambda: engine.search(rows, K, probes),  # noqa: B023
+            lambda: alone(K),
             options.turns,
         )
         lift = seconds(lambda: engine.lift.queries(cloud.q))  # noqa: B023
         wide = in_turns(
-            lambda: engine.search(rows, K + 6, probes),  # noqa: B023
-            lambda: engine.search(rows, K, probes),  # noqa: B023
+            lambda: alone(K + 6),
+            lambda: alone(K),
             options.turns,
         )
         one = statistics.median(seconds(lambda: index.search(q[None], K)) for q in cloud.q[:100])  # noqa: B023
         true = truth(cloud)
-        found, alone = index.search(cloud.q, K)[1], torch.from_numpy(engine.search(rows, K, probes)[1])
-        unsettled = Search(engine, cloud.ball, cloud.z).nearest(cloud.q, K, probes).unsettled
+        found = index.search(cloud.q, K)[1]
+        unsettled = Search(engine, cloud.ball, cloud.z).nearest(cloud.q, K, probe).unsettled
         share = recall(found, true)
         missed |= share < RECALL or ratio > RATIO
-        cells = engine.faiss.nlist if engine.cells else 1
         per = 1e3 / len(cloud.q)
         lines.append(
             [
                 cloud.name,
                 f"{len(cloud.z):,}",
-                f"{probes} of {cells}",
+                looked_through(engine, probe),
                 f"{made:.1f}",
                 f"{share:.4f}",
-                f"{recall(alone, true):.4f}",
+                f"{recall(torch.from_numpy(alone(K)), true):.4f}",
                 f"{ours * per:.3f}",
                 f"{bare * per:.3f}",
                 f"{ratio:.2f}",
@@ -167,25 +166,25 @@ def speed(options: argparse.Namespace) -> int:
     print(
         f"recall@{K} of {options.queries} queries, one thread, median of {options.turns} turns; times in ms a query\n"
     )
-    header = ["cloud", "points", "cells looked through", "made in s", "recall", "bare", "time", "bare", "ratio"]
+    header = ["cloud", "points", "partitions looked through", "made in s", "recall", "bare", "time", "bare", "ratio"]
     print(markdown([*header, "bare, six more", "lift", "unsettled", "one by one"], lines))
     print(f"\ngoals: recall at least {RECALL}, ratio at most {RATIO}" + (": missed" if missed else ": met"))
     return int(missed)
 
 
 def engines(options: argparse.Namespace) -> int:
-    faiss, lines = library(), []
+    faiss, lines = require_faiss(), []
     for cloud in (wrapped(options.points, 10, options.queries), _prior(options.points, 10, options.queries)):
         lift = Lift.of(cloud.z, 1.0)
         x, rows, true = lift.points(cloud.z), lift.queries(cloud.q).rows, truth(cloud)
         index = hb.neighbors.Index(cloud.ball).add(cloud.z)
         index.search(cloud.q[:1], K)
-        engine, probes = index._ready(), 1 if index._probes is None else index._probes.of(K)
-        count, width = engine.faiss.nlist if engine.cells else 1, x.shape[1]
+        engine, probe = index._ready(), Probe(1, 1) if index._probes is None else index._probes.of(K)
+        count, width = len(engine.partitions or (0,)), x.shape[1]
         flat = faiss.IndexFlatIP(width)
         own = faiss.IndexIVFFlat(faiss.IndexFlatIP(width), width, count, faiss.METRIC_INNER_PRODUCT)
         own.train(x)
-        own.nprobe = probes
+        own.nprobe = sum(probe)
         graph = faiss.IndexHNSWFlat(width, 32, faiss.METRIC_INNER_PRODUCT)
         graph.hnsw.efSearch = 128
         for other in (flat, own, graph):
@@ -193,16 +192,16 @@ def engines(options: argparse.Namespace) -> int:
         ways = {
             "Index": lambda: index.search(cloud.q, K)[1].numpy(),  # noqa: B023
             "flat": lambda: flat.search(rows, K)[1],  # noqa: B023
-            "inverted file with cells of its own": lambda: own.search(rows, K)[1],  # noqa: B023
+            "inverted file with partitions of its own": lambda: own.search(rows, K)[1],  # noqa: B023
             "HNSW, 32 links, efSearch 128": lambda: graph.search(rows, K)[1],  # noqa: B023
         }
         for name, way in ways.items():
             took = statistics.median(seconds(way) for _ in range(options.turns))
             share = recall(torch.from_numpy(way()), true)
-            looked = f"{probes} of {count}" if name in ("Index", "inverted file with cells of its own") else ""
+            looked = looked_through(engine, probe) if name.startswith(("Index", "inverted file")) else ""
             lines.append([cloud.name, name, looked, f"{share:.3f}", f"{1e3 * took / len(rows):.3f}"])
     print(f"{options.points:,} points, recall@{K}, float32 inner products but for Index, one thread\n")
-    print(markdown(["cloud", "engine", "cells looked through", "recall", "ms a query"], lines))
+    print(markdown(["cloud", "engine", "partitions looked through", "recall", "ms a query"], lines))
     return 0
 
 
@@ -231,9 +230,9 @@ def radius(options: argparse.Namespace) -> int:
                 took = seconds(lambda: search.nearest(cloud.q, K))  # noqa: B023
                 shares = [recall(ids, true) for ids in (hundred[:, :K], hundred.gather(1, nearest), found.ids)]
                 wrong |= shares[2] < 1
-                cells = [*(f"{share:.3f}" for share in shares), f"{found.unsettled / queries:.0%}"]
-                lines.append([name, str(d), f"{far:g}", *cells, f"{1e3 * took / queries:.2f}"])
-    print(f"recall@{K} of {n:,} points, c = 1, no cells\n")
+                fields = [*(f"{share:.3f}" for share in shares), f"{found.unsettled / queries:.0%}"]
+                lines.append([name, str(d), f"{far:g}", *fields, f"{1e3 * took / queries:.2f}"])
+    print(f"recall@{K} of {n:,} points, c = 1, no partitions\n")
     header = ["points", "d", "√cR up to", "float32 alone", "its best 100 in float64", "Index", "unsettled"]
     print(markdown([*header, "ms a query"], lines))
     return int(wrong)
@@ -242,20 +241,21 @@ def radius(options: argparse.Namespace) -> int:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print a table; 1 if a goal is missed."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=["speed", "engines", "radius"])
+    parser.add_argument("what", choices=["speed", "engines", "radius", "promise"])
     parser.add_argument("--points", type=int, default=1_000_000)
     parser.add_argument("--queries", type=int, default=1000)
     parser.add_argument("--turns", type=int, default=11)
-    parser.add_argument("--mnist", action="store_true", help="also the samples of a trained model")
-    parser.add_argument("--embedding", type=Path, help="ball coordinates of a trained model, for speed")
+    parser.add_argument("--embedding", type=Path, help="for speed: ball coordinates, .npy or Parquet")
     parser.add_argument("--c", type=float, default=1.0, help="of that model")
     parser.add_argument("--quick", action="store_true", help="few points")
     options = parser.parse_args(arguments)
     if options.quick:
         options.points, options.queries, options.turns = 52_000, 100, 3
     torch.set_num_threads(1)
-    library().omp_set_num_threads(1)
+    require_faiss().omp_set_num_threads(1)
     torch.manual_seed(0)
+    if options.what == "promise":
+        return promise(options.quick)
     return {"speed": speed, "engines": engines, "radius": radius}[options.what](options)
 
 

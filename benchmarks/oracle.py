@@ -1,4 +1,4 @@
-"""Ground truth by mpmath: the geometry in the tangent chart, the radius law and the densities of both normals.
+"""Ground truth by mpmath: the geometry in the tangent chart, the radius distribution and the densities of both normals.
 
 A point is a one-dimensional object array of `mpf`, made by `exact`. The geometry goes through the hyperboloid
 h = sinh(√c|t|)/√c · t/|t|, h₀ = cosh(√c|t|): translations are its Lorentz boosts. Every kernel is an even function of
@@ -33,7 +33,7 @@ __all__ = [
     "log_riemannian_normal",
     "log_volume",
     "log_wrapped_normal",
-    "radius_law",
+    "radius_distribution",
 ]
 
 Point = NDArray[Any]
@@ -126,7 +126,7 @@ def gyroplane(t: Point, weight: Point, bias: Any, c: Any) -> Any:
 
 
 # --------------------------------------------------------------------------------------------------------------------
-# Radius law
+# Radius distribution
 # --------------------------------------------------------------------------------------------------------------------
 
 
@@ -136,7 +136,7 @@ def _rule() -> list[tuple[Any, Any]]:
 
 
 class RadiusLaw:
-    """The law of t = r/σ with density ∝ exp g(t), g = n log(sinh(st)/s) − t²/2, n = d − 1, s = √λ, λ = cσ².
+    """The distribution of t = r/σ with density ∝ exp g(t), g = n log(sinh(st)/s) − t²/2, n = d − 1, s = √λ, λ = cσ².
 
     Integrands are entire functions with a peak of width 0.7 to 1, taken by Gauss's rule on panels of length 2.
     """
@@ -224,7 +224,7 @@ class RadiusLaw:
 
 
 @lru_cache(maxsize=4096)
-def radius_law(d: int, sigma: float, c: float) -> RadiusLaw:
+def radius_distribution(d: int, sigma: float, c: float) -> RadiusLaw:
     with mp.workdps(_RADIUS_DIGITS):
         return RadiusLaw(d, mp.mpf(c) * mp.mpf(sigma) ** 2)
 
@@ -246,5 +246,5 @@ def log_wrapped_normal(v: Point, sigma: Any, c: Any) -> Any:
 
 def log_riemannian_normal(r: Any, d: int, sigma: float, c: float) -> Any:
     """Log density at distance r from the mean."""
-    law = radius_law(d, sigma, c)
-    return -((r / sigma) ** 2) / 2 - d * mp.log(sigma) - law.J - log_area(d)
+    distribution = radius_distribution(d, sigma, c)
+    return -((r / sigma) ** 2) / 2 - d * mp.log(sigma) - distribution.J - log_area(d)

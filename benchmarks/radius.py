@@ -1,4 +1,4 @@
-"""Accuracy of the radius law of the Riemannian normal: log Z, quantiles, and their gradients in σ and c.
+"""Accuracy of the radius distribution of the Riemannian normal: log Z, quantiles, and their gradients in σ and c.
 
 Errors are relative to max(1, |truth|), but for probabilities, which are compared as they are.
 """
@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from benchmarks import oracle
-from benchmarks.oracle import radius_law
+from benchmarks.oracle import radius_distribution
 from benchmarks.table import Row, worst
 from horoball import PoincareBall, RiemannianNormal
 from horoball.distributions import HyperbolicRadius
@@ -63,10 +63,10 @@ def _normalizer(quick: bool) -> Iterator[Row]:
                 value = log_normalizer(sigma, c, d)
                 value.backward()
                 normal = RiemannianNormal(torch.zeros(d, dtype=dtype), sigma.reshape(1), PoincareBall(c))
-                law = radius_law(d, sigma.item(), c.item())
+                numbers = radius_distribution(d, sigma.item(), c.item())
                 s = mp.mpf(sigma.item())
-                truth = d * mp.log(s) + law.J
-                gradients = (d + law.n * law.lam * law.M) / s, law.n * s**2 * law.M / 2
+                truth = d * mp.log(s) + numbers.J
+                gradients = (d + numbers.n * numbers.lam * numbers.M) / s, numbers.n * s**2 * numbers.M / 2
                 answers = value, sigma.grad, c.grad, normal.log_normalizer
                 truths = truth, *gradients, truth + oracle.log_area(d)
                 for found, got, true in zip(errors.values(), answers, truths, strict=True):
@@ -80,7 +80,7 @@ def _quantiles(quick: bool) -> Iterator[Row]:
     """|F(icdf(u)) − u|, F by the oracle.
 
     Far out, where r/σ ≈ (d − 1)√cσ, one unit in the last place of r moves F by its density: 1e-12 at r/σ = 1e4. So the
-    bar ends at √cσ = 10, and wider laws have a row without.
+    bar ends at √cσ = 10, and wider distributions have a row without.
     """
     tails = (1e-9, 0.5) if quick else (1e-9, 1e-6, 1e-3, 0.1, 0.5)
     u = torch.tensor(sorted({*tails, *(1 - p for p in tails)}), dtype=torch.float64)
@@ -90,10 +90,10 @@ def _quantiles(quick: bool) -> Iterator[Row]:
     ):
         by_icdf, by_cdf = [], []
         for (sigma, c), d in itertools.product(widths, (2, 1024) if quick else (2, 3, 5, 10, 50, 128, 1024)):
-            law = HyperbolicRadius(d, torch.tensor(sigma, dtype=torch.float64), PoincareBall(c))
-            r = law.icdf(u)
-            for radius, probability, lower in zip(r.tolist(), u.tolist(), law.cdf(r).tolist(), strict=True):
-                truth, _ = radius_law(d, sigma, c).tails(mp.mpf(radius) / mp.mpf(sigma))
+            numbers = HyperbolicRadius(d, torch.tensor(sigma, dtype=torch.float64), PoincareBall(c))
+            r = numbers.icdf(u)
+            for radius, probability, lower in zip(r.tolist(), u.tolist(), numbers.cdf(r).tolist(), strict=True):
+                truth, _ = radius_distribution(d, sigma, c).tails(mp.mpf(radius) / mp.mpf(sigma))
                 by_icdf.append(float(abs(truth - probability)))
                 by_cdf.append(float(abs(truth - lower)))
         over = f"u 1e-9…1−1e-9, d 2…1024, {over}"
@@ -114,10 +114,10 @@ def _sample_gradients(quick: bool) -> Iterator[Row]:
                     r, _ = draw(sigma, c, torch.tensor(epsilon, dtype=torch.float64), d)
                     r.backward()
                     s = mp.mpf(sigma.item())
-                    law = radius_law(d, sigma.item(), c.item())
-                    t = law.quantile(epsilon, r.item() / sigma.item())
-                    rate = law.rate(t)
-                    truths = s * t, t + 2 * law.lam * rate, s**3 * rate
+                    numbers = radius_distribution(d, sigma.item(), c.item())
+                    t = numbers.quantile(epsilon, r.item() / sigma.item())
+                    rate = numbers.rate(t)
+                    truths = s * t, t + 2 * numbers.lam * rate, s**3 * rate
                     for found, got, true in zip(errors.values(), (r, sigma.grad, c.grad), truths, strict=True):
                         assert got is not None
                         found.append(relative(got, true))

@@ -114,7 +114,7 @@ def _normalizer_error(setting: Setting, dtype: torch.dtype) -> float:
     scale = torch.tensor([setting.sigma], dtype=dtype)
     c = torch.tensor(setting.c, dtype=dtype)
     got = RiemannianNormal(torch.zeros(d, dtype=dtype), scale, PoincareBall(c)).log_normalizer.item()
-    law = oracle.radius_law(d, scale.item(), c.item())
+    law = oracle.radius_distribution(d, scale.item(), c.item())
     with mp.workdps(36):
         truth = d * mp.log(mp.mpf(scale.item())) + law.J + oracle.log_area(d)
         return float(abs(got - truth) / max(1, abs(truth))) if math.isfinite(got) else math.inf

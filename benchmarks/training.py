@@ -51,7 +51,9 @@ class Bare(nn.Module):
 
 def _model(d: int, c: float, posterior: str) -> VAE:
     torch.manual_seed(0)
-    return VAE.from_config(ModelConfig(features=784, d=d, c=c, posterior=posterior, likelihood="bernoulli"))
+    return VAE.from_config(
+        ModelConfig(features=784, d=d, c=c, posterior=posterior, likelihood="bernoulli", hidden=(600,))
+    )
 
 
 MODELS = {"N-VAE": (0.0, "wrapped"), "P-VAE wrapped": (1.0, "wrapped"), "P-VAE Riemannian": (1.0, "riemannian")}

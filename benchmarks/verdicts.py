@@ -62,12 +62,11 @@ def main() -> int:
     lines = []
     for name, x in data:
         found = verdict(x)
-        at, cloud = found.position, found.clouds[0]
-        interval = f"{at.value:.2f} [{at.low:.2f}, {at.high:.2f}]"
-        relative = f"{found.data.relative:.2f} / {cloud.relative:.2f}"
-        lines.append([name, found.answer, interval, f"{found.z:.1f}", relative])
+        at = found.position
+        interval = f"{at.value:.2f} [{at.low:.2f}, {at.high:.2f}]" if at.value == at.value else ""
+        lines.append([name, found.answer, str(found.groups), str(found.levels), interval])
         print(lines[-1], file=sys.stderr, flush=True)
-    print(markdown(["data", "answer", "position, 95 %", "z", "2δ/diameter, data / cloud"], lines))
+    print(markdown(["data", "answer", "groups", "levels", "position, 95 %"], lines))
     return 0
 
 

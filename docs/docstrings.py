@@ -21,7 +21,9 @@ def _line(line: str) -> str:
         return line.replace("Example:", "Examples:")
     if line.lstrip().startswith((">>>", "...")):
         return line
-    prose = line.split("`")
+    name = re.match(r" *\*{1,2}(?=\w+: )", line)  # of a parameter, such as **style
+    start = name.end() if name else 0
+    prose = line[start:].split("`")
     for k in range(0, len(prose), 2):  # outside of code
         prose[k] = re.sub(r"\[((eq|errata):\w+)\]", r"([\1][\1])", prose[k].replace("*", r"\*"))
-    return "`".join(prose)
+    return line[:start] + "`".join(prose)

@@ -23,8 +23,8 @@ def main(path: str = "branching.png", max_epochs: int = 200) -> None:
     node, parent, depth = tree.node.numpy(), tree.parent.numpy(), tree.depth.numpy()
     model = hb.PoincareVAE(max_epochs=max_epochs, random_state=0)
     z = model.fit_transform(tree.x.numpy())
-    centres = np.stack([z[node == k].mean(0) for k in range(len(parent))])
-    ax = plotting.tree(centres, parent, width=0.9)
+    centers = np.stack([z[node == k].mean(0) for k in range(len(parent))])
+    ax = plotting.tree_edges(centers, parent, width=0.9)
     ax = plotting.points(z, labels=[f"depth {k}" for k in depth[node]], ax=ax, size=14)
     ax.figure.savefig(path, dpi=110)
 

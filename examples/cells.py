@@ -1,4 +1,4 @@
-"""Five sets of cells from a table to a picture: fit, map, neighbours, Leiden's clusters, pseudotime.
+"""Five sets of cells from a table to a picture: fit, map, neighbors, Leiden's clusters, pseudotime.
 
 `python examples/cells.py FOLDER` writes a picture of each and prints what was found, beside the Euclidean twin.
 """
@@ -93,7 +93,7 @@ DATASETS: dict[str, Callable[[], Dataset]] = {
 def walk(data: Dataset, c: float = 1.0, max_epochs: int = 200) -> dict[str, str]:
     """All steps for one set of cells; the map, clusters and pseudotime are left in its AnnData."""
     cells, began = data.cells, time.perf_counter()
-    hb.cells.fit(cells, layer=None, likelihood="normal", c=c, max_epochs=max_epochs)  # map and neighbours
+    hb.cells.fit(cells, layer=None, likelihood="normal", c=c, max_epochs=max_epochs)  # map and neighbors
     seconds = time.perf_counter() - began
     sc.tl.leiden(cells, neighbors_key="poincare", flavor="igraph", n_iterations=2, directed=False)
     groupby = data.label if isinstance(data.root, str) else None
@@ -103,7 +103,7 @@ def walk(data: Dataset, c: float = 1.0, max_epochs: int = 200) -> dict[str, str]
     graph = cells.obsp["poincare_distances"].tocoo()
     return {
         "cells × genes": f"{cells.n_obs} × {cells.n_vars}",
-        "same type among neighbours": f"{np.mean(kinds[graph.row] == kinds[graph.col]):.3f}",
+        "same type among neighbors": f"{np.mean(kinds[graph.row] == kinds[graph.col]):.3f}",
         "clusters, of one type": f"{cells.obs['leiden'].nunique()}, {purity(kinds, cells.obs['leiden']):.3f}",
         "pseudotime with time": with_time(data, found, None),
         "within courses": with_time(data, found, data.courses) if data.courses is not None else "",

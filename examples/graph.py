@@ -19,7 +19,7 @@ mpl.use("agg")
 
 
 def main(path: str = "csphd.png", c: str = "1", max_epochs: int = 1000) -> None:
-    """Fit the graph, and colour it by paths from its middle, the node with the shortest paths to all others."""
+    """Fit the graph, and color it by paths from its middle, the node with the shortest paths to all others."""
     graph = paper_graph("csphd")
     model = hb.PoincareGraphVAE(2, c=float(c), beta=0.1, prior_scale=2.0, max_epochs=max_epochs, random_state=0)
     x = model.fit_transform(graph)

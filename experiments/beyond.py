@@ -1,7 +1,7 @@
 """What the paper leaves open: `python -m experiments.beyond`.
 
 Does learning c find the best fixed one? How much of a gain is where the decoder's hyperplanes start? Do posteriors with
-a scale for each axis, or a full covariance, do better? The Euclidean twin has the same freedom: where c is learnt, its
+a scale for each axis, or a full covariance, do better? The Euclidean twin has the same freedom: where c is learned, its
 prior's scale is, for c sets the unit in which σ₀ = 1 is measured.
 """
 
@@ -14,7 +14,7 @@ from experiments import branching, mnist
 from experiments.runs import Setting, arguments, carry_out, counted, figure, paired
 from experiments.table1 import CURVATURES
 from experiments.table2 import PAPER
-from horoball.models.posterior import SCALES
+from horoball import WrappedNormal
 
 DIMENSIONS = (2, 10)
 PRIOR_SCALES = (1.0, 1.7)
@@ -22,7 +22,7 @@ STARTS = {"linear": "as `torch.nn.Linear`", "spread": "spread out"}
 
 
 def branching_settings(seeds: int) -> Iterator[Setting]:
-    """Learnt curvature on the tree, from c = 1."""
+    """Learned curvature on the tree, from c = 1."""
     for seed in range(seeds):
         for prior_scale in PRIOR_SCALES:
             yield {"c": 1.0, "prior_scale": prior_scale, "learn": "c", "seed": seed}
@@ -30,7 +30,7 @@ def branching_settings(seeds: int) -> Iterator[Setting]:
 
 
 def mnist_settings(seeds: int) -> Iterator[Setting]:
-    """Learnt curvature, another start, then other covariances, with their twins."""
+    """Learned curvature, another start, then other covariances, with their twins."""
     for seed in range(seeds):
         for d in DIMENSIONS:
             yield mnist.setting(d, 1.0, seed, learn="c")
@@ -38,14 +38,14 @@ def mnist_settings(seeds: int) -> Iterator[Setting]:
         for start in STARTS:
             yield from (mnist.setting(2, c, seed, start=start) for c in (1.4, 0.0))
         for d in DIMENSIONS:
-            for scale in SCALES:
+            for scale in WrappedNormal.scales:
                 yield from (mnist.setting(d, c, seed, posterior="wrapped", scale=scale) for c in (1.0, 0.0))
 
 
-def learnt() -> str:
-    """What is learnt, and what it is worth beside the best fixed c."""
+def learned() -> str:
+    """What is learned, and what it is worth beside the best fixed c."""
     lines = [
-        "| | learnt c | negative log-likelihood | best fixed c | its | learnt − best | N-VAE, σ₀ learnt | − best |",
+        "| | learned c | negative log-likelihood | best fixed c | its | learned − best | N-VAE, σ₀ learned | − best |",
         "|---|--:|--:|--:|--:|--:|--:|--:|",
     ]
     for prior_scale in PRIOR_SCALES:
@@ -96,13 +96,13 @@ def starts() -> str:
 
 def covariances() -> str:
     """Wrapped posteriors by the shape of their covariance, curved and flat."""
-    names = " | ".join(f"{scale} | − isotropic, paired" for scale in SCALES[1:])
+    names = " | ".join(f"{scale} | − isotropic, paired" for scale in WrappedNormal.scales[1:])
     lines = [f"| MNIST | c | isotropic | {names} |", f"|---|--:|--:|{'--:|--:|' * 2}"]
     for d in DIMENSIONS:
         for c in (1.0, 0.0):
-            runs = {scale: mnist.found(d=d, c=c, posterior="wrapped", scale=scale) for scale in SCALES}
+            runs = {scale: mnist.found(d=d, c=c, posterior="wrapped", scale=scale) for scale in WrappedNormal.scales}
             cells = [figure(runs["isotropic"], 2)]
-            for scale in SCALES[1:]:
+            for scale in WrappedNormal.scales[1:]:
                 cells += [figure(runs[scale], 2), figure(paired(runs[scale], runs["isotropic"]), 2, "+")]
             lines.append(f"| d = {d} | {c:g} | {' | '.join(cells)} |")
     return "\n".join(lines)
@@ -113,7 +113,7 @@ def main() -> None:
     options = arguments(__doc__, 1, "of MNIST; the tree has 20")
     carry_out(branching.STUDY, branching_settings(20), branching.run, options.workers)
     carry_out(mnist.STUDY, mnist_settings(options.seeds), mnist.run, options.workers)
-    print(learnt(), starts(), covariances(), sep="\n\n")
+    print(learned(), starts(), covariances(), sep="\n\n")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """The model of the branching diffusion process, as Table 1 and what goes beyond it train it (§5.1, App. C.1).
 
 Where the paper is silent: a seed draws a tree and a split of its own, so that an interval is over trees too; the
-posterior is the Riemannian normal; each feature is standardised over all observations.
+posterior is the Riemannian normal; each feature is standardized over all observations.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import torch
 
 from experiments.runs import results
 from horoball.data import ArrayTable, branching_diffusion
-from horoball.data.branching import Branching
+from horoball.data.datasets.branching import Branching
 from horoball.models import VAE, ModelConfig
 from horoball.objectives import log_likelihood
 from horoball.training import TrainConfig, fit

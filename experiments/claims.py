@@ -71,7 +71,7 @@ def claims() -> Iterator[Claim]:
         [Part(f"σ₀ = {s:g}", paired(tree[1.2, s], tree[0.0, s])) for s in (1.7, 1.0)],
     )
     yield Claim(
-        "A wider prior improves generalisation: σ₀ = 1.7 against 1, nats",
+        "A wider prior improves generalization: σ₀ = 1.7 against 1, nats",
         "§5.1, Table 1",
         [Part(f"c = {c:g}", paired(tree[c, 1.7], tree[c, 1.0])) for c in (1.2, 0.0)],
     )

@@ -1,6 +1,6 @@
 """The models of MNIST's digits, as Tables 2 and 3, Figure 7 and what goes beyond them train them (§5.2, App. C.2).
 
-Grey values are the targets of a cross-entropy, so likelihoods are the paper's, and no others' [errata:11]. Weights are
+Gray values are the targets of a cross-entropy, so likelihoods are the paper's, and no others' [errata:11]. Weights are
 kept beside the results, out of version control, so that a model is trained once for all that ask for it.
 """
 
@@ -18,13 +18,13 @@ from safetensors.torch import load_model, save_model
 
 from experiments.runs import Setting, results, slug
 from horoball.data import ArrayTable
-from horoball.data.images import Images, mnist
+from horoball.data.datasets.images import Images, mnist
 from horoball.models import VAE, ModelConfig
 from horoball.nn import Gyroplane
 from horoball.objectives import elbo, log_likelihood
 from horoball.training import TrainConfig, fit
 
-__all__ = ["STUDY", "WEIGHTS", "digits", "found", "run", "setting", "trained", "weights_of"]
+__all__ = ["STUDY", "WEIGHTS", "digits", "found", "run", "setting", "spread", "trained", "weights_of"]
 
 STUDY = "mnist"
 WEIGHTS = Path(__file__).parent / "weights"
@@ -80,6 +80,7 @@ def trained(
         learn_prior=learn == "prior",
         likelihood="bernoulli",
         decoder=decoder,
+        hidden=(600,),
     )
     model = VAE.from_config(config)
     path = weights_of(setting(d, c, seed, **options, epochs=epochs))
@@ -87,7 +88,7 @@ def trained(
         load_model(model, path)
         return model.eval()
     if start == "spread":
-        _spread(cast(Gyroplane, model.decoder.network[0]))  # type: ignore[index]
+        spread(cast(Gyroplane, model.decoder.network[0]))  # type: ignore[index]
     model.decoder.start_at(model.likelihood.start_at(images.x.mean(0)))  # type: ignore[operator]
     fit(model, ArrayTable(images.x), _TRAINING.replace(max_epochs=epochs, seed=seed))
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -98,7 +99,7 @@ def trained(
 
 
 @torch.no_grad()
-def _spread(layer: Gyroplane) -> None:
+def spread(layer: Gyroplane) -> None:
     """Start a layer, curved or flat, with unit normals and hyperplanes all over the part of the ball that is used.
 
     The authors' first release starts its gyroplanes so, with a spread of 1.9 at d = 2, and its N-VAE's layer as torch

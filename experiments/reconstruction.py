@@ -1,7 +1,7 @@
 """How much of a graph few dimensions hold: `python -m experiments.reconstruction`.
 
 Nothing is held out, so nothing leaks. The model of Table 4 in 2 and 5 dimensions, curved and flat, fitted to the whole
-graph; mean average precision and mean rank of neighbours, and distortion of path lengths.
+graph; mean average precision and mean rank of neighbors, and distortion of path lengths.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from experiments.table4 import GRAPHS, MODELS
 from horoball.data import paper_graph
 from horoball.graphs import reconstruction
 from horoball.models import GraphConfig, GraphVAE
-from horoball.training.fit_graph import PAPER_TRAINING, fit_graph
+from horoball.training.graph.fit import PAPER_TRAINING, fit_graph
 
 FIGURES = {"map": "MAP", "mean_rank": "mean rank", "distortion": "distortion"}
 

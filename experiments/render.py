@@ -8,10 +8,34 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from experiments import beyond, claims, figure7, reconstruction, table1, table2, table3, table4, wordnet
+from experiments import (
+    beyond,
+    claims,
+    figure7,
+    new_nodes,
+    reconstruction,
+    sampled_pairs,
+    table1,
+    table2,
+    table3,
+    table4,
+    taxonomies,
+    tree_purity,
+    tree_support,
+    vector_taxonomies,
+    verdicts,
+    wordnet,
+)
 
 ROOT = Path(__file__).parents[1]
-PAGES = ("experiments/README.md", "docs/graphs.md", "docs/reproduction.md")
+PAGES = (
+    "experiments/README.md",
+    "docs/graphs.md",
+    "docs/hierarchy.md",
+    "docs/reproduction.md",
+    "docs/trees.md",
+    "docs/tutorials/vectors.md",
+)
 TABLES: dict[str, Callable[[], str]] = {
     "claims": claims.table,
     "table1": table1.table,
@@ -19,11 +43,21 @@ TABLES: dict[str, Callable[[], str]] = {
     "figure7": figure7.table,
     "table3": table3.table,
     "table4": table4.table,
-    "learnt": beyond.learnt,
+    "learned": beyond.learned,
     "starts": beyond.starts,
     "covariances": beyond.covariances,
     "reconstruction": reconstruction.table,
+    "sampled_pairs": sampled_pairs.table,
+    "verdicts": verdicts.table,
     "wordnet": wordnet.table,
+    "taxonomy_purity": vector_taxonomies.purity_table,
+    "taxonomy_groups": vector_taxonomies.group_table,
+    "placing": vector_taxonomies.placing_table,
+    "taxonomies": taxonomies.table,
+    "new_nodes": new_nodes.table,
+    "tree_found": tree_support.found_table,
+    "tree_purity": tree_purity.table,
+    "tree_support": tree_support.support_table,
 }
 
 

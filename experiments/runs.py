@@ -1,13 +1,22 @@
-"""Runs that can be stopped and gone on with: one JSON file each, with its settings, versions, seconds and result."""
+"""Runs of experiments, kept as one line of JSON each in `results/<study>.jsonl`, so that a study can be resumed.
+
+A line has the run's setting, result, seconds and versions. `python -m experiments.runs fold FOLDER` adds the runs of
+another folder of results.
+"""
 
 from __future__ import annotations
 
 import argparse
+import fcntl
 import json
+import os
 import platform
+import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import contextmanager
 from importlib.metadata import version
 from multiprocessing import active_children, get_context
 from pathlib import Path
@@ -17,32 +26,52 @@ import numpy as np
 import torch
 from scipy.stats import t as student
 
-__all__ = ["RESULTS", "Setting", "arguments", "carry_out", "counted", "figure", "interval", "paired", "results", "slug"]
+from horoball.storage.atomic import write_whole
+
+__all__ = [
+    "RESULTS",
+    "Setting",
+    "arguments",
+    "carry_out",
+    "counted",
+    "figure",
+    "fold",
+    "interval",
+    "paired",
+    "results",
+    "slug",
+]
 
 RESULTS = Path(__file__).parent / "results"
 
 Setting = dict[str, str | int | float]
+Record = dict[str, Any]  # setting, result, seconds, versions
 
 
-def arguments(about: str | None, seeds: int, help_: str = "trainings of a cell") -> argparse.Namespace:
-    """What every experiment's command can be told: `seeds` and `workers`."""
+def arguments(
+    about: str | None, seeds: int, help_: str = "trainings of a cell", *, epochs: int | None = None
+) -> argparse.Namespace:
+    """The options of every experiment's command: `seeds` and `workers`, and `epochs` where there is a choice."""
     parser = argparse.ArgumentParser(description=about)
+    if epochs is not None:
+        parser.add_argument("--epochs", type=int, default=epochs, help="of a training")
     parser.add_argument("--seeds", type=int, default=seeds, help=help_)
     parser.add_argument("--workers", type=int, default=2, help="processes of one thread each")
     return parser.parse_args()
 
 
 def carry_out(study: str, settings: Iterable[Setting], run: Callable[..., dict[str, Any]], workers: int = 1) -> None:
-    """Run what has not been run yet, in some processes of one thread each.
+    """Run the settings that have no result yet, in processes of one thread each.
 
     Args:
-        study: Name of the folder of results.
-        settings: Keyword arguments of `run`, one dictionary a run.
-        run: A function at the top of a module, from a setting to a result that JSON can hold.
+        study: Name of the file of results, without its ending.
+        settings: Keyword arguments of `run`, one dictionary per run.
+        run: A function at the top level of a module that returns a result JSON can hold.
         workers: Number of processes.
     """
-    wanted = {_file(study, setting): setting for setting in settings}
-    waiting = [setting for path, setting in wanted.items() if not path.exists()]
+    present = _by_slug(results(study))
+    wanted = {slug(setting): setting for setting in settings}
+    waiting = [setting for name, setting in wanted.items() if name not in present]
     began = time.monotonic()
     print(f"{study}: {len(waiting)} runs to do", flush=True)
     if workers == 1:
@@ -61,27 +90,103 @@ def carry_out(study: str, settings: Iterable[Setting], run: Callable[..., dict[s
 
 
 def _one(study: str, setting: Setting, run: Callable[..., dict[str, Any]]) -> None:
-    if _file(study, setting).exists():  # by another command meanwhile
+    if slug(setting) in _by_slug(results(study)):  # another command was faster
         return
     began = time.perf_counter()
     result = run(**setting)
     seconds = time.perf_counter() - began
     versions = {name: version(name) for name in ("horoball", "torch", "numpy")} | {"python": platform.python_version()}
-    record = {"setting": setting, "result": result, "seconds": round(seconds, 2), "versions": versions}
-    path = _file(study, setting)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_suffix(".part")
-    part.write_text(json.dumps(record, indent=1) + "\n")
-    part.replace(path)
+    _add(study, [{"setting": setting, "result": result, "seconds": round(seconds, 2), "versions": versions}])
 
 
-def results(study: str) -> list[dict[str, Any]]:
-    """All runs of a study so far, as they stand on the disk."""
-    return [json.loads(path.read_text()) for path in sorted((RESULTS / study).glob("*.json"))]
+def results(study: str) -> list[Record]:
+    """All runs of a study so far, in the order of their slugs.
+
+    An unfinished last line, as an interrupted copy leaves it, is ignored with a warning.
+
+    Raises:
+        ValueError: Another line is not the JSON of a run.
+    """
+    path = RESULTS / f"{study}.jsonl"
+    lines = path.read_text().splitlines(keepends=True) if path.exists() else []
+    records = []
+    for number, line in enumerate(lines, 1):
+        try:
+            records.append(_parsed(line))
+        except ValueError:
+            if line.endswith("\n"):
+                raise ValueError(f"{path}, line {number}: expected the JSON of a run, got {line[:60]!r}.") from None
+            warnings.warn(f"{path}: ignored line {number}, which is incomplete.", stacklevel=2)
+    return sorted(records, key=lambda record: slug(record["setting"]))
+
+
+def fold(folder: Path) -> int:
+    """Add the runs in another folder of results, `<study>.jsonl` or `<study>/<run>.json`, to the results here.
+
+    A run that is here already is kept as it is.
+
+    Args:
+        folder: The other folder, which is not changed.
+
+    Returns:
+        The number of runs whose result here is another one.
+    """
+    studies: dict[str, list[Record]] = {}
+    for path in sorted([*folder.glob("*.jsonl"), *folder.glob("*/*.json")]):
+        study = path.stem if path.suffix == ".jsonl" else path.parent.name
+        texts = path.read_text().splitlines() if path.suffix == ".jsonl" else [path.read_text()]
+        try:
+            studies.setdefault(study, []).extend(map(_parsed, texts))
+        except ValueError as error:
+            raise ValueError(f"{path}: expected the JSON of a run. {error}") from None
+    if not studies:
+        raise ValueError(f"{folder}: expected files <study>.jsonl or <study>/<run>.json, found none.")
+    differing = 0
+    for study, records in studies.items():
+        present = _by_slug(_add(study, records))
+        different = [name for name, record in _by_slug(records).items() if record["result"] != present[name]["result"]]
+        print(f"{study}: {len(records)} runs read, {len(present)} in all", flush=True)
+        for name in different:
+            print(f"  {name}: the result here is another one, and was kept")
+        differing += len(different)
+    return differing
+
+
+def _add(study: str, records: list[Record]) -> list[Record]:
+    """Write a study's file with more runs, sorted, and return all of them; a run that is there already stays."""
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    with _alone(RESULTS):
+        together = _by_slug(records) | _by_slug(results(study))
+        ordered = [together[name] for name in sorted(together)]
+        text = "".join(json.dumps(record) + "\n" for record in ordered)
+        write_whole(RESULTS / f"{study}.jsonl", text, alone=False)
+    return ordered
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Wait until no other process is adding results to a folder; a lock ends with the process that has it."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _parsed(text: str) -> Record:
+    record = json.loads(text)
+    if not isinstance(record, dict) or not {"setting", "result"} <= record.keys():
+        raise ValueError("It has no setting and result.")
+    return record
+
+
+def _by_slug(records: Iterable[Record]) -> dict[str, Record]:
+    return {slug(record["setting"]): record for record in records}
 
 
 def interval(values: Iterable[float]) -> tuple[float, float]:
-    """The mean, and half the width of its 95 % interval by Student's law."""
+    """The mean, and half the width of its 95 % interval by Student's t distribution."""
     x = np.asarray(list(values), float)
     if len(x) < 2:
         return float(x.mean()) if len(x) else float("nan"), float("nan")
@@ -124,7 +229,7 @@ def paired(first: Mapping[int, float], second: Mapping[int, float]) -> dict[int,
 
 
 def slug(setting: Setting) -> str:
-    """A name for a setting, as its file has it.
+    """A setting in one word, which identifies a run.
 
     Example:
         >>> slug({"c": 1.0, "seed": 3})
@@ -135,5 +240,13 @@ def slug(setting: Setting) -> str:
     )
 
 
-def _file(study: str, setting: Setting) -> Path:
-    return RESULTS / study / f"{slug(setting)}.json"
+def main(words: Sequence[str] | None = None) -> int:
+    """Fold another folder of results in; 1 if a run there has another result than here."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("action", choices=["fold"])
+    parser.add_argument("folder", type=Path, help="<study>.jsonl or <study>/<run>.json inside; it is not changed")
+    return 1 if fold(parser.parse_args(words).folder) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -13,15 +13,14 @@ import torch
 from scipy.sparse import csr_array
 from scipy.stats import rankdata
 
-from benchmarks.table import markdown
 from experiments.runs import Setting, arguments, carry_out, interval, results
 from experiments.table4 import MODELS
 from experiments.wordnet_data import Taxonomy, wordnet_nouns
 from horoball.data import Graph
 from horoball.graphs import Ranking, ranking
 from horoball.models import GraphConfig, GraphVAE
-from horoball.training.fit_graph import fit_graph, training_for
-from horoball.training.graph_run import non_edges_for
+from horoball.training.graph.fit import fit_graph, training_for
+from horoball.training.graph.run import non_edges_for
 
 ROOTS = {"mammals": "mammal.n.01", "nouns": "entity.n.01"}
 PUBLISHED = {"mammals": (1_180, 6_540), "nouns": (82_115, 743_241)}  # synsets, pairs of the closure
@@ -104,16 +103,18 @@ def settings(seeds: int) -> list[Setting]:
 
 
 def parts_table() -> str:
-    """What there is to learn, and what a rule finds of it."""
-    lines = []
+    """What there is to learn, and what a simple rule finds of it."""
+    lines = [
+        "| WordNet | synsets | parents | closure | published, synsets / closure | rule, mean rank / MAP |",
+        "|---|--:|--:|--:|---|---|",
+    ]
     for part, published in PUBLISHED.items():
         tree = taxonomy(part)
-        counts = [f"{count:,}" for count in (tree.nodes, len(tree.parents), len(tree.closure))]
+        counts = " | ".join(f"{count:,}" for count in (tree.nodes, len(tree.parents), len(tree.closure)))
         rule = general_first(tree)
         said = " / ".join(f"{count:,}" for count in published)
-        lines.append([part, *counts, said, f"{rule.mean_rank:.1f} / {rule.map:.3f}"])
-    head = ["WordNet", "synsets", "parents", "closure", "published, synsets / closure", "rule, mean rank / MAP"]
-    return markdown(head, lines)
+        lines.append(f"| {part} | {counts} | {said} | {rule.mean_rank:.1f} / {rule.map:.3f} |")
+    return "\n".join(lines)
 
 
 def table() -> str:
@@ -121,15 +122,24 @@ def table() -> str:
     kinds: dict[tuple[str, ...], list[dict[str, Any]]] = {}
     for run_ in results("wordnet"):
         kinds.setdefault(tuple(run_["setting"][key] for key in ("part", "encoder", "edges", "model")), []).append(run_)
-    lines = []
+    lines = [
+        "| WordNet | encoder, edges | model | MAP | mean rank | loss, nats a node | minutes | seeds |",
+        "|---|---|---|--:|--:|--:|--:|--:|",
+    ]
     for (part, encoder, edges, model), runs in sorted(kinds.items()):
-        cells = [interval(r["result"][name] for r in runs) for name in ("map", "mean_rank", "loss")]
-        shown = [f"{mean:.3g}" + ("" if len(runs) < 2 else f" ± {half:.2g}") for mean, half in cells]
+        figures = [interval(r["result"][name] for r in runs) for name in ("map", "mean_rank", "loss")]
+        shown = [f"{mean:.3g}" + ("" if len(runs) < 2 else f" ± {half:.2g}") for mean, half in figures]
         minutes = interval(r["seconds"] / 60 for r in runs)[0]
-        named = [part, f"{encoder}, {edges}", f"{model}, c = {MODELS[model]:g}"]
-        lines.append([*named, *shown, f"{minutes:.1f}", str(len(runs))])
-    head = ["WordNet", "encoder, law", "model", "MAP", "mean rank", "loss, nats a node", "minutes", "seeds"]
-    return markdown(head, lines)
+        cells = [
+            part,
+            f"{encoder}, {edges}",
+            f"{model}, c = {MODELS[model]:g}",
+            *shown,
+            f"{minutes:.1f}",
+            f"{len(runs)}",
+        ]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
 
 
 def main() -> None:

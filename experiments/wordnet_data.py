@@ -168,7 +168,7 @@ def _senses(path: Path) -> dict[str, list[int]]:
 
 
 def _lines(path: Path) -> Iterator[list[str]]:
-    """Fields of each line, without the licence, whose lines begin with spaces, and without the gloss."""
+    """Fields of each line, without the license, whose lines begin with spaces, and without the gloss."""
     with path.open(encoding="utf-8") as file:
         for line in file:
             if not line.startswith(" "):

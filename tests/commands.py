@@ -12,7 +12,19 @@ from horoball.cli import app
 from horoball.data import LeakWarning
 
 # What a command chose by itself, or made of a file, may be told before it refuses.
-_TOLD = ("Took the first line of ", "Dropped ", "Counts: ", "Likelihood: ", "Scaling: ", "Distance weight: ", "Names: ")
+_TOLD = (
+    "Columns:",
+    "  ",
+    "Took the first line of ",
+    "Dropped ",
+    "Counts: ",
+    "Likelihood: ",
+    "Scaling: ",
+    "Distance weight: ",
+    "Names: ",
+    "Columns:",
+    "  ",
+)
 
 
 def run(*arguments: object) -> Result:

@@ -1,8 +1,15 @@
 from __future__ import annotations
 
+import logging
+import sys
+from collections.abc import Iterator
+
 import pytest
 from hypothesis import HealthCheck, settings
 from torch.distributions import Distribution
+
+from horoball.distributions import POSTERIORS
+from horoball.likelihoods import LIKELIHOODS
 
 # The same examples in every run, so that a failure is one of the change at hand; `--hypothesis-profile=search` looks
 # for new ones. Time is not judged: these tests run beside others.
@@ -17,3 +24,28 @@ settings.load_profile("promised")
 def _distributions_validate() -> None:
     """torch.compile turns validation off for the whole process; no test is to depend on which ran before."""
     Distribution.set_default_validate_args(True)
+
+
+@pytest.fixture(autouse=True)
+def _log_is_left_alone() -> Iterator[None]:
+    """A command that runs within the tests sends the library's log to the console; the next test shall not see it."""
+    logger = logging.getLogger("horoball")
+    handlers, level = list(logger.handlers), logger.level
+    yield
+    logger.handlers[:] = handlers
+    logger.setLevel(level)
+
+
+@pytest.fixture(autouse=True)
+def _figures_are_closed() -> Iterator[None]:
+    """pyplot keeps figures until they are closed, and warns of many."""
+    yield
+    if "matplotlib.pyplot" in sys.modules:
+        sys.modules["matplotlib.pyplot"].close("all")
+
+
+@pytest.fixture(autouse=True)
+def _registrations_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a test, or an example of a page, registers is there for that test alone."""
+    for registry in (LIKELIHOODS, POSTERIORS):
+        monkeypatch.setattr(registry, "_classes", dict(registry._classes))

@@ -18,7 +18,7 @@ from itertools import pairwise
 import mpmath as mp
 import numpy as np
 
-__all__ = ["RadiusLaw", "log_normalizer_gradient", "radius_gradient", "radius_law"]
+__all__ = ["RadiusLaw", "log_normalizer_gradient", "radius_distribution", "radius_gradient"]
 
 _DIGITS = 40
 _DROP = 50
@@ -121,7 +121,7 @@ class RadiusLaw:
 
 
 @cache
-def radius_law(d: int, sigma: mp.mpf | float, c: mp.mpf | float) -> RadiusLaw:
+def radius_distribution(d: int, sigma: mp.mpf | float, c: mp.mpf | float) -> RadiusLaw:
     """Kept, since one law serves many quantiles and both dtypes."""
     return RadiusLaw(d, sigma, c)
 
@@ -132,8 +132,8 @@ def _moved(d: int, sigma: float, c: float) -> list[tuple[RadiusLaw, RadiusLaw, m
         s, k = mp.mpf(sigma), mp.mpf(c)
         h, g = s * _STEP, (k or 1) * _STEP
         return [
-            (radius_law(d, s + h, k), radius_law(d, s - h, k), 2 * h),
-            (radius_law(d, s, k + g), radius_law(d, s, k - g), 2 * g),
+            (radius_distribution(d, s + h, k), radius_distribution(d, s - h, k), 2 * h),
+            (radius_distribution(d, s, k + g), radius_distribution(d, s, k - g), 2 * g),
         ]
 
 
@@ -145,7 +145,7 @@ def log_normalizer_gradient(d: int, sigma: float, c: float) -> list[mp.mpf]:
 
 def radius_gradient(d: int, sigma: float, c: float, r: mp.mpf) -> list[mp.mpf]:
     """∂r/∂σ and ∂r/∂c at fixed F(r): minus the change of F over the density."""
-    law = radius_law(d, sigma, c)
+    law = radius_distribution(d, sigma, c)
     with mp.workdps(_DIGITS):
         if r / law.sigma < law.mode:
             changes = [(a.lower(r) - b.lower(r)) / step for a, b, step in _moved(d, sigma, c)]

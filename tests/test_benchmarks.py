@@ -55,3 +55,20 @@ def test_a_busy_moment_is_not_a_slower_program(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(guard, "REFERENCE", {"x": 1.0})
     monkeypatch.setattr(guard, "measured", lambda: {"x": lambda: next(times)})
     assert guard.main([]) == 0
+
+
+def test_levels_of_one_hot_columns_have_probabilities() -> None:
+    import pandas as pd
+    from torch.distributions import Normal
+
+    from benchmarks.mixed import OneHot
+
+    frame = pd.DataFrame({"a": ["u", "v", "w"], "b": [True, False, True], "n": [0, 1, 2]})
+    normal = Normal(torch.randn(4, 1, 5, generator=torch.Generator().manual_seed(0)).double(), torch.ones(5).double())
+    for name, kind in {"a": "category", "b": "binary", "n": "count"}.items():
+        coding = OneHot(frame, {name: kind})
+        rows = frame if kind != "count" else pd.DataFrame({"n": range(-30, 30)})
+        rows = rows.drop_duplicates(name)
+        mine = Normal(normal.loc[..., : len(coding.encode(rows).columns)], 1.0)
+        log_p = coding.log_likelihood(torch.from_numpy(coding.encode(rows).to_numpy()), mine)
+        torch.testing.assert_close(log_p.exp().sum(-1), torch.ones(4).double())

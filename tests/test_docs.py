@@ -205,6 +205,8 @@ def test_the_examples_of_a_page_run_in_their_order(page: Path, tmp_path: Path, m
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE)
     with warnings.catch_warnings(), torch.random.fork_rng(devices=[]):
         warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", "Training ended at its last epoch")  # examples take few, to be quick
+        warnings.filterwarnings("ignore", "`torch.jit.script` is deprecated")  # of geoopt, at import
         warnings.filterwarnings("ignore", "XDG_RUNTIME_DIR")  # of pgserver, in a container without a session
         for block in blocks(page.read_text(encoding="utf-8")):
             if block.code.startswith(">>>"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import re
@@ -9,6 +10,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,6 +23,7 @@ import typer
 
 import horoball as hb
 from horoball.cli import app
+from tests.commands import done
 from tests.test_docs import PAGES, ROOT
 
 READ = [ROOT / "CONTRIBUTING.md", *PAGES]
@@ -32,30 +35,33 @@ NOT_RUN = {
     "python examples/cells.py": "fits ten models to sets of cells, some of which are not in the repository",
     "torchrun --nnodes 2": "needs a second machine, called first",
     "horoball reproduce": "takes hours; tests/experiments has each table with small settings",
-    "python -m benchmarks.drills": "takes minutes; tests/test_drills.py has those of seconds",
-    "OMP_NUM_THREADS=1 python -m benchmarks.mutants": "takes hours",
+    "python -m quality.drills": "takes minutes; tests/quality/test_drills.py has those of seconds",
+    "OMP_NUM_THREADS=1 python -m quality.mutants": "takes hours",
     "bash .ci/": "run is what runs this test; the others build and install in fresh environments",
     "import ray": "Ray is a gigabyte, and was tried by hand",
+    "import pyro": "Pyro is not among the dependencies, and was tried by hand",
 }
-# What is added to a command, to have a test of seconds; everything else of it stays.
-SHORTER = {"horoball graph fit": "--max-epochs 20", "horoball.cli graph fit": "--max-epochs 20"}
+# What is added to a command that does not say it, to have a test of seconds; everything else of it stays.
+SHORTER = dict.fromkeys(("horoball fit", "horoball report", "horoball graph fit"), "--max-epochs 20")
 
 # What a page takes for granted, by the names that it uses.
 GIVEN = {
     "CONTRIBUTING.md": ["pyproject.toml", "tests"],
     "README.md": ["cells.csv", "friends.csv"],
     "docs/cells.md": ["cells.h5ad"],
-    "docs/command-line.md": ["cells.csv", "test.csv", "rows", "friends.csv"],
+    "docs/command-line.md": ["cells.csv", "test.csv", "rows", "friends.csv", "kinds.csv"],
+    "docs/devices.md": ["cells.csv"],
     "docs/export.md": ["run"],
-    "docs/graphs.md": ["friends.csv"],
+    "docs/graphs.md": ["friends.csv", "kinds.csv"],
     "docs/hierarchy.md": ["cells.csv"],
     "docs/scale.md": ["run", "rows"],
     "docs/training.md": ["train.py", "rows.parquet"],
+    "docs/trees.md": ["cells.csv"],
     "docs/tutorials/cells.md": ["cells.h5ad"],
     "docs/tutorials/graph.md": ["club.csv"],
     "docs/tutorials/machines.md": ["rows.parquet"],
     "docs/tutorials/table.md": ["rows.csv"],
-    "docs/viewer.md": ["cells.csv"],
+    "docs/viewer.md": ["cells.csv", "friends.csv"],
 }
 
 
@@ -114,6 +120,7 @@ def make_files(folder: Path) -> None:
         x.assign(key=[f"row{i}" for i in range(60)])[part::2].to_parquet(folder / "rows" / f"{part}.parquet")
     for name in ("friends.csv", "club.csv"):
         (folder / name).write_text("a,b\n" + "".join(f"n{(i - 1) // 2},n{i}\n" for i in range(1, 30)))
+    (folder / "kinds.csv").write_text("cat,animal\ndog,animal\nlion,cat\ntiger,cat\nwolf,dog\n")
     hb.cells.simulate(depth=1, cells=60, genes=20).write_h5ad(folder / "cells.h5ad")
     script = next(command for command in commands(ROOT / "docs/tutorials/machines.md") if "> train.py" in command)
     subprocess.run(["bash", "-c", script], cwd=folder, check=True)  # noqa: S607
@@ -131,8 +138,9 @@ def given(tmp_path_factory: pytest.TempPathFactory) -> Path:
 class Shell:
     """A folder in which commands are run; one that was run before, on the same files, is not run again.
 
-    Pages begin with the same commands, and each takes seconds to start. horoball leaves the same files for the same
-    command and input, so that what the first run wrote is copied.
+    Pages begin with the same commands. horoball leaves the same files for the same command and input, so that what the
+    first run wrote is copied. A line that is a command of horoball and nothing else is run in this process: to start
+    another takes longer than most commands do. All others are the shell's.
     """
 
     written: dict[tuple[str, ...], Path]
@@ -144,15 +152,27 @@ class Shell:
         if command.startswith("export "):
             self.exports.append(command)
             return
-        command = next((f"{command} {more}" for start, more in SHORTER.items() if start in command), command)
+        more = next((more for start, more in SHORTER.items() if start in command), "")
+        command = command if more.split(" ")[0] in command else f"{command} {more}"
         key = (*self.exports, command, *map(digest, self.inputs(command)))
         output = re.search(r"-o (\S+)", command)
         if key in self.written and "\n" not in command:  # a here-document is quick, and leaves a file unsaid
             if output:
                 copy(self.written[key] / output[1], self.folder / output[1])
             return
+        if command.startswith("horoball ") and not self.exports and not re.search(r"[|&;<>$*?`\n]", command):
+            with contextlib.chdir(self.folder), warnings.catch_warnings():
+                warnings.simplefilter("default")  # as outside of the tests
+                done(*shlex.split(command)[1:])
+        else:
+            self.started(command)
+        if output:
+            assert (self.folder / output[1]).exists(), f"{command} left no {output[1]}"
+        self.written[key] = self.folder
+
+    def started(self, command: str) -> None:
         path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-        done = subprocess.run(
+        ended = subprocess.run(
             ["bash", "-c", "\n".join(["set -e", *self.exports, command])],  # noqa: S607
             cwd=self.folder,
             env=os.environ | {"PATH": path, "OMP_NUM_THREADS": "1"},
@@ -160,10 +180,7 @@ class Shell:
             text=True,
             timeout=300,
         )
-        assert done.returncode == 0, f"{command}\n{done.stdout}{done.stderr}"
-        if output:
-            assert (self.folder / output[1]).exists(), f"{command} left no {output[1]}"
-        self.written[key] = self.folder
+        assert ended.returncode == 0, f"{command}\n{ended.stdout}{ended.stderr}"
 
     def inputs(self, command: str) -> list[Path]:
         return [self.folder / word for word in shlex.split(command) if (self.folder / word).exists()]
@@ -272,7 +289,8 @@ def every(command: Any) -> Iterator[Any]:
 
 
 def test_an_option_in_prose_is_one_of_some_command() -> None:
-    known = {option for command in every(typer.main.get_command(app)) for one in command.params for option in one.opts}
+    options = [one for command in every(typer.main.get_command(app)) for one in command.params]
+    known = {name for one in options for name in (*one.opts, *one.secondary_opts)}
     for page in READ:
         for code in told(page, "--"):
             option = code.split()[0]

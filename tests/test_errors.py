@@ -1,4 +1,4 @@
-"""The page of errors quotes what the code says."""
+"""The page of errors, which lists only messages that need more advice, quotes what the code says."""
 
 from __future__ import annotations
 
@@ -42,5 +42,5 @@ def test_the_code_says_what_the_page_quotes(message: str, said: str) -> None:
 
 def test_no_message_is_quoted_twice() -> None:
     messages = quoted()
-    assert len(messages) > 50
+    assert messages
     assert len(messages) == len(set(messages))

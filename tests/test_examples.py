@@ -8,12 +8,23 @@ from pathlib import Path
 import pytest
 import torch
 
-from examples import branching, cells, graph
+from examples import branching, cells, digits, graph, tree
 
 
 def test_the_picture_of_the_readme(tmp_path: Path) -> None:
     branching.main(str(tmp_path / "branching.png"), max_epochs=2)
     assert (tmp_path / "branching.png").stat().st_size > 10_000
+
+
+def test_the_picture_of_the_tree(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tree.main(str(tmp_path / "tree.png"), max_epochs=2, draws=2)
+    assert (tmp_path / "tree.png").stat().st_size > 10_000
+    assert "Tree of 31 leaves and 155 rows" in capsys.readouterr().out
+
+
+def test_the_page_of_digits(tmp_path: Path) -> None:
+    digits.main(str(tmp_path / "digits.html"), max_epochs=1)
+    assert "handwritten" in (tmp_path / "digits.html").read_text(encoding="utf-8")
 
 
 @pytest.mark.skipif(

@@ -52,8 +52,8 @@ def test_branching_diffusion_with_its_true_tree(tmp_path: Path) -> None:
     nodes = int(tree.node.max()) + 1
     model = hb.PoincareVAE(max_epochs=80, hidden=(64,), random_state=0).fit(tree.x.numpy())
     z = model.transform(tree.x.numpy())
-    centres = np.stack([z[np.asarray(tree.node) == node].mean(0) for node in range(nodes)])
-    ax = plotting.tree(centres, np.asarray(tree.parent))
+    centers = np.stack([z[np.asarray(tree.node) == node].mean(0) for node in range(nodes)])
+    ax = plotting.tree_edges(centers, np.asarray(tree.parent))
     top = np.asarray(tree.node)
     parent = np.asarray(tree.parent)
     while (top > 6).any():  # the branch at depth 2
@@ -87,7 +87,7 @@ def test_a_random_tree_with_geodesic_edges(tmp_path: Path) -> None:
     ball = hb.PoincareBall(1.0)
     z = torch.tensor(np.array(radius)[:, None] * np.stack((np.cos(angle), np.sin(angle)), 1))
     x = ball.to_ball(z).numpy()
-    ax = plotting.tree(x, parent)
+    ax = plotting.tree_edges(x, parent)
     ax = plotting.points(x, labels=np.array(radius), ax=ax, size=20)
     arcs = [path.vertices for path in ax.collections[0].get_paths()]
     middle = np.stack([arc[len(arc) // 2] for arc in arcs])
@@ -154,7 +154,7 @@ def test_the_plane_has_no_rim(tmp_path: Path) -> None:
     saved(ax, "plane", tmp_path)
 
 
-def test_densities_share_a_scale_of_colours() -> None:
+def test_densities_share_a_scale_of_colors() -> None:
     ball = hb.PoincareBall(1.0)
     for scale in (0.4, 0.8):
         law = hb.WrappedNormal(torch.zeros(2), torch.tensor([scale]), ball)
@@ -165,7 +165,7 @@ def test_densities_share_a_scale_of_colours() -> None:
 def test_the_logarithm_of_a_distance(tmp_path: Path) -> None:
     torch.manual_seed(0)
     layer = Gyroplane(2, 3, hb.PoincareBall(1.0))
-    ax = plotting.distance_map(layer, 2, log=True, colour="#ff3d9a")
+    ax = plotting.distance_map(layer, 2, log=True, color="#ff3d9a")
     x, y = (round(200 * (1 + place)) for place in (0.3, -0.4))  # of 400 pixels across
     z = layer.ball.from_ball(torch.tensor([(x + 0.5) / 200 - 1, (y + 0.5) / 200 - 1]))
     with torch.no_grad():
@@ -197,8 +197,8 @@ def test_thumbnails_of_another_shape_are_refused() -> None:
         plotting.thumbnails(np.zeros((2, 2)), np.zeros((2, 784)))
 
 
-def test_crosses_have_a_colour_of_their_own() -> None:
-    (crosses,) = plotting.points([[0.1, 0.2]], marker="x", colour="black").collections
+def test_crosses_have_a_color_of_their_own() -> None:
+    (crosses,) = plotting.points([[0.1, 0.2]], marker="x", color="black").collections
     assert crosses.get_linewidth()[0] > 0
     assert mpl.colors.to_hex(crosses.get_edgecolor()[0]) == "#000000"
 

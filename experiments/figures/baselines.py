@@ -29,16 +29,16 @@ def pca(x: Tensor) -> Tensor:
                 [ 0.,  1.],
                 [ 0., -1.]])
     """
-    centred = x - x.mean(0)
-    axes = torch.linalg.svd(centred, full_matrices=False).Vh[:2].T
+    centered = x - x.mean(0)
+    axes = torch.linalg.svd(centered, full_matrices=False).Vh[:2].T
     # A singular vector's sign is chance: the largest entry is made positive.
-    return centred @ (axes * axes.gather(0, axes.abs().argmax(0, keepdim=True)).sign())
+    return centered @ (axes * axes.gather(0, axes.abs().argmax(0, keepdim=True)).sign())
 
 
 def gplvm(x: Tensor, steps: int = 500) -> Tensor:
     """Latent points whose Gaussian process, with an RBF kernel, makes the observations likeliest.
 
-    Features are independent given the points z: log p(x) = Σ_f log N(x_f | 0, K(z, z) + s²I), maximised over z, the
+    Features are independent given the points z: log p(x) = Σ_f log N(x_f | 0, K(z, z) + s²I), maximized over z, the
     kernel's two parameters and s by Adam. Points start at PCA's, scaled to a spread of 1.
 
     Args:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import fields
 from typing import Any
 
 from torch import Tensor
@@ -12,7 +13,7 @@ from experiments.branching import split, trained
 from experiments.figures.baselines import gplvm
 from experiments.runs import slug
 from horoball.models import VAE, ModelConfig
-from horoball.training.checkpoint import load_checkpoint, save_checkpoint
+from horoball.storage.checkpoint import load_checkpoint, save_checkpoint
 
 __all__ = ["latent_points", "model_of_tree"]
 
@@ -26,7 +27,9 @@ def model_of_tree(c: float, seed: int, epochs: int = 1000) -> VAE:
         return model.state_dict(), model.config.as_dict()
 
     tensors, config = _kept(slug({"branching": "P" if c else "N", "c": c, "seed": seed, "epochs": epochs}), train)
-    model = VAE.from_config(ModelConfig.from_dict({key: config[key] for key in ModelConfig.__dataclass_fields__}))
+    model = VAE.from_config(
+        ModelConfig.from_dict({key: config[key] for key in (field.name for field in fields(ModelConfig))})
+    )
     model.load_state_dict(tensors)
     return model.eval()
 

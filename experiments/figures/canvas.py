@@ -10,9 +10,9 @@ import numpy as np
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["GREY", "PINK", "MissingError", "panels", "save", "scale_beside", "square"]
+__all__ = ["GRAY", "PINK", "MissingError", "panels", "save", "scale_beside", "square"]
 
-GREY, PINK = "#6f7f8f", "#ff3d9a"
+GRAY, PINK = "#6f7f8f", "#ff3d9a"
 _DPI = 110
 _BYTES = 400_000  # a page of pictures should not be slow to open
 _HEADING = 11  # points
@@ -48,7 +48,7 @@ def panels(rows: int, columns: int, width: float = 3.0, height: float | None = N
 
 
 def scale_beside(picture: Any, axes: np.ndarray, label: str = "", **options: Any) -> None:
-    """One scale of colours for several panels."""
+    """One scale of colors for several panels."""
     bar = axes.flat[0].figure.colorbar(picture, ax=list(axes.flat), shrink=0.75, pad=0.02, **options)
     bar.set_label(label, fontsize=9)
     bar.ax.tick_params(labelsize=8)

@@ -9,11 +9,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from experiments.figures.canvas import GREY, panels
+from experiments.figures.canvas import GRAY, panels
 from horoball import plotting
 from horoball.manifolds import PoincareBall
 from horoball.nn import Gyroplane
-from horoball.palette import colour_of
+from horoball.plotting.palette import color_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -30,16 +30,16 @@ def tree(depth: int = 7) -> Figure:
     z, parents = regular_tree(depth, ball)
     x = ball.to_ball(z).numpy()
     figure, axes = panels(1, 1, 4.6)
-    ax = plotting.tree(x, parents, ax=axes[0, 0], colour=GREY, width=0.8)
+    ax = plotting.tree_edges(x, parents, ax=axes[0, 0], color=GRAY, width=0.8)
     path = [(k, parents[k]) for start in (1, 3) for k in _path(start, parents)]
-    plotting.edges(x, path, ax=ax, colour=colour_of(1), width=2.0)
-    plotting.points(x, ax=ax, colour="#333333", size=5)
+    plotting.edges(x, path, ax=ax, color=color_of(1), width=2.0)
+    plotting.points(x, ax=ax, color="#333333", size=5)
     ax.set_title("A regular tree: every edge has the same length")
     return figure
 
 
 def regular_tree(depth: int, ball: PoincareBall) -> tuple[Tensor, list[int]]:
-    """Nodes in the tangent chart, and their parents; each has three neighbours, but for the leaves.
+    """Nodes in the tangent chart, and their parents; each has three neighbors, but for the leaves.
 
     Example:
         >>> z, parents = regular_tree(2, PoincareBall(1.0))
@@ -69,20 +69,20 @@ def geodesics() -> Figure:
     left, right = axes[0]
     ends = torch.tensor([[0.15, 0.8], [-0.8, 0.25], [-0.45, -0.65], [0.35, -0.8], [0.82, -0.1]]).double()
     pairs = [(a, b) for a in range(5) for b in range(a)]
-    plotting.edges(ends.numpy(), pairs, ax=left, colour=colour_of(0), width=1.4)
-    plotting.points(ends.numpy(), ax=left, colour="#222222", size=30)
+    plotting.edges(ends.numpy(), pairs, ax=left, color=color_of(0), width=1.4)
+    plotting.points(ends.numpy(), ax=left, color="#222222", size=30)
     left.set_title("Geodesics between points")
     z = ball.from_ball(torch.tensor([0.45, 0.2]).double())
     angles = torch.linspace(0, 2 * math.pi, 181, dtype=torch.float64)
     steps = torch.linspace(0, 3.0, 100, dtype=torch.float64)
     for angle in angles[:-1:15]:
         ray = ball.to_ball(ball.exp(z.expand(100, 2), steps[:, None] * _unit(angle)))
-        right.plot(*ray.T, color=colour_of(0), linewidth=1.2, zorder=2)
+        right.plot(*ray.T, color=color_of(0), linewidth=1.2, zorder=2)
     for radius in (0.5, 1.0, 1.5, 2.0, 2.5, 3.0):
         ring = ball.to_ball(ball.exp(z.expand(181, 2), radius * _unit(angles)))
-        right.plot(*ring.T, color=colour_of(1), linewidth=0.8, zorder=2)
+        right.plot(*ring.T, color=color_of(1), linewidth=0.8, zorder=2)
     plotting.disc(right, title="exp of rays and circles")
-    plotting.points(ball.to_ball(z)[None].numpy(), ax=right, colour="#222222", size=30)
+    plotting.points(ball.to_ball(z)[None].numpy(), ax=right, color="#222222", size=30)
     return figure
 
 
@@ -91,13 +91,13 @@ def gyroplanes() -> Figure:
     figure, axes = panels(1, 3, 3.6)
     ball = PoincareBall(1.0)
     layer = _layer(ball, PLANES)
-    ax = plotting.gyroplanes(layer, ax=axes[0, 0], colour=colour_of(0), width=1.4)
+    ax = plotting.gyroplanes(layer, ax=axes[0, 0], color=color_of(0), width=1.4)
     foot, normal = _feet(layer)
     tip = ball.to_ball(ball.exp(foot, 0.7 * normal)).numpy()
     start = ball.to_ball(foot).numpy()
     for a, b in zip(start, tip, strict=True):
-        ax.annotate("", b, a, arrowprops={"arrowstyle": "-|>", "color": colour_of(1), "shrinkA": 0, "shrinkB": 0})
-    plotting.points(start, ax=ax, colour="#222222", size=22)
+        ax.annotate("", b, a, arrowprops={"arrowstyle": "-|>", "color": color_of(1), "shrinkA": 0, "shrinkB": 0})
+    plotting.points(start, ax=ax, color="#222222", size=22)
     ax.set_title("Gyroplanes, points p, normals a")
     x = np.array([[0.55, 0.55], [-0.35, 0.65], [0.1, -0.75], [0.75, -0.25], [-0.6, -0.3]])
     for ax, c, name in ((axes[0, 1], 1.0, "in the disc"), (axes[0, 2], 0.0, "in the plane")):
@@ -110,7 +110,7 @@ def _projections(x: np.ndarray, layer: Gyroplane, ax: Any) -> None:
     """Points, their nearest points on the hyperplane, and the ways between them."""
     ball = layer.ball
     c = ball.c_value
-    plotting.gyroplanes(layer, ax=ax, colour=colour_of(0), width=1.8)
+    plotting.gyroplanes(layer, ax=ax, color=color_of(0), width=1.8)
     foot, normal = _feet(layer)
     t = torch.linspace(-6, 6, 12_001, dtype=torch.float64)
     along = t[:, None] * (normal @ _rotation(math.pi / 2))
@@ -118,9 +118,9 @@ def _projections(x: np.ndarray, layer: Gyroplane, ax: Any) -> None:
     z = ball.from_ball(torch.from_numpy(x))
     nearest = line[ball.cdist(z, line).argmin(1)]
     both = np.concatenate((x, ball.to_ball(nearest).numpy()))
-    plotting.edges(both, [(k, k + len(x)) for k in range(len(x))], c=c, ax=ax, colour=colour_of(1), width=1.4)
-    plotting.points(both[: len(x)], c=c, ax=ax, colour="#222222", size=26)
-    plotting.points(both[len(x) :], c=c, ax=ax, colour=colour_of(1), size=26)
+    plotting.edges(both, [(k, k + len(x)) for k in range(len(x))], c=c, ax=ax, color=color_of(1), width=1.4)
+    plotting.points(both[: len(x)], c=c, ax=ax, color="#222222", size=26)
+    plotting.points(both[len(x) :], c=c, ax=ax, color=color_of(1), size=26)
     ax.set_xlim(-1.02, 1.02)
     ax.set_ylim(-1.02, 1.02)
 

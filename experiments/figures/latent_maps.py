@@ -1,7 +1,7 @@
 """Latent maps of the branching diffusion process: §5.1, and by curvature in App. D.
 
 Every observation of the tree is shown; the models were trained on 0.7 of them, PCA and the GPLVM on all. Crosses are
-posterior means, dots are posterior samples in the colour of their branch at depth 2, and lines join the Fréchet means
+posterior means, dots are posterior samples in the color of their branch at depth 2, and lines join the Fréchet means
 of a node's and its parent's embeddings. The plane is drawn at half its size, as the disc is for c → 0.
 """
 
@@ -16,14 +16,14 @@ from torch import Tensor
 from experiments.branching import split
 from experiments.figures.baselines import pca
 from experiments.figures.cached import latent_points, model_of_tree
-from experiments.figures.canvas import GREY, PINK, panels, scale_beside, square
+from experiments.figures.canvas import GRAY, PINK, panels, scale_beside, square
 from horoball import plotting
-from horoball.data.branching import Branching
+from horoball.data.datasets.branching import Branching
 from horoball.manifolds import PoincareBall
+from horoball.manifolds.projection import frechet_mean
 from horoball.models import VAE
 from horoball.nn import Gyroplane
-from horoball.palette import colour_of
-from horoball.projection import frechet_mean
+from horoball.plotting.palette import color_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -54,7 +54,7 @@ def curvatures(seed: int = 0, epochs: int = 1000) -> Figure:
 
 
 def curvature_gyroplanes(seed: int = 0, epochs: int = 1000) -> Figure:
-    """The same with the hyperplanes that their decoders have learnt."""
+    """The same with the hyperplanes that their decoders have learned."""
     return _sweep(seed, epochs, planes=True)
 
 
@@ -70,7 +70,7 @@ def distance_to_gyroplane(seed: int = 0, epochs: int = 1000) -> Figure:
             ax.set_xlim(-reach, reach)
             ax.set_ylim(-reach, reach)
         index = dividing(layer, model.embed(tree.x))
-        plotting.distance_map(layer, index, ax=ax, log=True, limits=(-1.5, 1.0), colour=PINK, scale=False, title=name)
+        plotting.distance_map(layer, index, ax=ax, log=True, limits=(-1.5, 1.0), color=PINK, scale=False, title=name)
         ax.collections[-1].set_linewidth(2.0)
         latent_map(model, tree, ax, samples=0, lines="#ffffff")
     scale_beside(axes[0, 0].images[0], axes, "log₁₀ of the distance to the hyperplane", extend="both")
@@ -88,18 +88,18 @@ def latent_map(
         dots = ball.to_ball(law.sample((samples,)).double())
     z = law.mean.double()
     for sample in dots:
-        _coloured(sample, tree, ax, ball, size=5)
+        _colored(sample, tree, ax, ball, size=5)
     x = ball.to_ball(z).numpy()
-    plotting.points(x, c=_c(ball), ax=ax, colour="black", marker="x", size=cross)
+    plotting.points(x, c=_c(ball), ax=ax, color="black", marker="x", size=cross)
     _hierarchy(z, tree, ax, ball, lines)
     if ball.is_euclidean and samples:
         square(ax, np.concatenate((x, dots.reshape(-1, 2).numpy())))
 
 
 def flat_map(z: Tensor, tree: Branching, ax: Any) -> None:
-    """Points of an embedding without posteriors: crosses in the colours of the branches, and the true hierarchy."""
+    """Points of an embedding without posteriors: crosses in the colors of the branches, and the true hierarchy."""
     ball = PoincareBall(0.0)
-    _coloured(ball.to_ball(z), tree, ax, ball, size=16, marker="x")
+    _colored(ball.to_ball(z), tree, ax, ball, size=16, marker="x")
     _hierarchy(z, tree, ax, ball, _LINES)
     square(ax, ball.to_ball(z).numpy())
 
@@ -134,23 +134,23 @@ def _sweep(seed: int, epochs: int, planes: bool) -> Figure:
     for ax, c in zip(axes[0], CURVATURES, strict=True):
         model = model_of_tree(c, seed, epochs)
         if planes:
-            plotting.gyroplanes(_first_layer(model), ax=ax, colour=f"{colour_of(7)}44", width=0.6)
+            plotting.gyroplanes(_first_layer(model), ax=ax, color=f"{color_of(7)}44", width=0.6)
         latent_map(model, tree, ax, cross=5)
         ax.set_title(f"P-VAE, c = {c:g}")
     return figure
 
 
-def _coloured(x: Tensor, tree: Branching, ax: Any, ball: PoincareBall, size: float, marker: str = "o") -> None:
+def _colored(x: Tensor, tree: Branching, ax: Any, ball: PoincareBall, size: float, marker: str = "o") -> None:
     branch = branches(tree)
     for number in range(-1, branch.max() + 1):
-        colour = GREY if number < 0 else colour_of(number)
+        color = GRAY if number < 0 else color_of(number)
         part = x.numpy()[branch == number]
-        plotting.points(part, c=_c(ball), ax=ax, colour=colour, size=size, marker=marker)
+        plotting.points(part, c=_c(ball), ax=ax, color=color, size=size, marker=marker)
 
 
-def _hierarchy(z: Tensor, tree: Branching, ax: Any, ball: PoincareBall, colour: str) -> None:
+def _hierarchy(z: Tensor, tree: Branching, ax: Any, ball: PoincareBall, color: str) -> None:
     means = torch.stack([frechet_mean(z[tree.node == node], ball) for node in range(len(tree.parent))])
-    plotting.tree(ball.to_ball(means).numpy(), tree.parent.numpy(), c=_c(ball), ax=ax, colour=colour, width=0.9)
+    plotting.tree_edges(ball.to_ball(means).numpy(), tree.parent.numpy(), c=_c(ball), ax=ax, color=color, width=0.9)
 
 
 def _first_layer(model: VAE) -> Gyroplane:

@@ -24,7 +24,7 @@ _MEAN = "#d55e00"
 
 
 def densities() -> Figure:
-    """Both normals with the same mean and scale side by side, each pair on one scale of colours, c = 1."""
+    """Both normals with the same mean and scale side by side, each pair on one scale of colors, c = 1."""
     ball = PoincareBall(1.0)
     figure, axes = panels(len(MEANS), 2 * len(SCALES), 2.3, 1.9)
     for number, sigma in enumerate(SCALES):
@@ -69,7 +69,7 @@ def _peak(law: Any) -> float:
 
 def _draw(law: Any, ax: Any, highest: float) -> None:
     plotting.density(law, ax=ax, highest=highest, levels=list(highest * np.arange(0.1, 1, 0.2)))
-    plotting.points(law.ball.to_ball(law.loc)[None].numpy(), ax=ax, colour=_MEAN, marker="+", size=45)
+    plotting.points(law.ball.to_ball(law.loc)[None].numpy(), ax=ax, color=_MEAN, marker="+", size=45)
 
 
 def _beside(ax: Any, text: str) -> None:

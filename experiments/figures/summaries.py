@@ -10,7 +10,7 @@ import numpy as np
 from experiments import figure7, table3
 from experiments.figures.canvas import MissingError, panels, scale_beside
 from experiments.runs import interval
-from horoball.palette import colour_of
+from horoball.plotting.palette import color_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -60,7 +60,7 @@ def ablation() -> Figure:
         known = [d for d in figure7.DIMENSIONS if (decoder, d) in found]
         place = [figure7.DIMENSIONS.index(d) + 0.12 * (number - (len(others) - 1) / 2) for d in known]
         means, halves = zip(*(interval(found[decoder, d].values()) for d in known), strict=True)
-        style = {"color": colour_of(number), "markersize": 6, "linewidth": 1.0, "capsize": 4}
+        style = {"color": color_of(number), "markersize": 6, "linewidth": 1.0, "capsize": 4}
         ax.errorbar(place, means, np.nan_to_num(halves), fmt="o-", label=figure7.DECODERS[decoder], **style)
     ax.axhline(0, color="#444444", linewidth=1.0)
     ax.annotate("MLP", (0.0, 0), (4, 3), ("axes fraction", "data"), textcoords="offset points", fontsize=9)

@@ -20,8 +20,7 @@ if TYPE_CHECKING:
         plotting,
     )
     from horoball.distributions import HyperbolicRadius, HypersphericalUniform, RiemannianNormal, WrappedNormal
-    from horoball.estimator import PoincareVAE
-    from horoball.graphs import PoincareGraphVAE
+    from horoball.estimators import PoincareGraphVAE, PoincareVAE
     from horoball.manifolds import PoincareBall
     from horoball.models import VAE, GraphVAE
     from horoball.viewer import View, view, view_run
@@ -62,8 +61,8 @@ _HOME = {
     "HyperbolicRadius": "distributions",
     "HypersphericalUniform": "distributions",
     "PoincareBall": "manifolds",
-    "PoincareGraphVAE": "graphs",
-    "PoincareVAE": "estimator",
+    "PoincareGraphVAE": "estimators",
+    "PoincareVAE": "estimators",
     "RiemannianNormal": "distributions",
     "VAE": "models",
     "View": "viewer",

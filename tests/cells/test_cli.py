@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from horoball.cells import CellModel, fit, simulate
-from horoball.training.run import Run
+from horoball.training.table.run import Run
 from tests.commands import done, refused
 
 FAST = ["--quiet", "--hidden", "8", "--max-epochs", "2", "--batch-size", "32"]
@@ -33,19 +33,19 @@ def folder(path: Path) -> Path:
 
 
 def test_fit_takes_counts_as_shares_of_a_library_and_batches_as_given(folder: Path) -> None:
-    about = Run.load(folder).about
-    assert (about["model"]["likelihood"], about["model"]["library"]) == ("negative_binomial", True)
-    assert about["covariates"] == {"batch": ["a", "b"]}
-    assert about["reading"] == {"layer": "counts", "batch": ["batch"]}
+    record = Run.load(folder).record
+    assert (record.model.likelihood, record.model.library) == ("negative_binomial", True)
+    assert record.covariates == {"batch": ["a", "b"]}
+    assert record.reading == {"layer": "counts", "batch": ["batch"]}
     assert "negative_binomial" in done("info", folder).stdout
 
 
 def test_the_command_fits_the_model_that_python_does(path: Path, tmp_path: Path) -> None:
     done("fit", path, "-o", tmp_path / "run", "--quiet", "--max-epochs", 1)
     model = fit(anndata.read_h5ad(path), max_epochs=1, n_neighbors=None)
-    about = Run.load(tmp_path / "run").about
-    assert about["model"] == model.run.about["model"]
-    assert about["training"] == model.run.about["training"]
+    record = Run.load(tmp_path / "run").record
+    assert record.model == model.run.record.model
+    assert record.training == model.run.record.training
 
 
 def test_embed_writes_the_cells_names_and_what_python_gives(folder: Path, path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 import torch
 from scipy.optimize import brentq
 
-from horoball.cells import CellModel, neighbours
+from horoball.cells import CellModel, neighbors
 from horoball.cells.graph import fuzzy_weights, nearest
 from horoball.manifolds import PoincareBall
 
@@ -19,7 +19,7 @@ def cloud(n: int = 60, d: int = 3) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("c", [0.0, 0.7])
-def test_neighbours_are_the_nearest_by_the_distance_of_the_ball(c: float) -> None:
+def test_neighbors_are_the_nearest_by_the_distance_of_the_ball(c: float) -> None:
     z, ball = cloud(), PoincareBall(c)
     all_pairs = torch.stack([ball.dist(p.expand_as(z), z) for p in z]).fill_diagonal_(torch.inf)
     index, distance = nearest(z, ball, 5)
@@ -28,7 +28,7 @@ def test_neighbours_are_the_nearest_by_the_distance_of_the_ball(c: float) -> Non
     np.testing.assert_allclose(distance, expected.values[:, :5].numpy(), rtol=1e-12)
 
 
-def test_cells_that_are_alike_are_neighbours_at_distance_zero() -> None:
+def test_cells_that_are_alike_are_neighbors_at_distance_zero() -> None:
     z = torch.cat((torch.ones(4, 2), 3 * torch.ones(2, 2)))
     index, distance = nearest(z, PoincareBall(1.0), 3)
     assert all(i not in row for i, row in enumerate(index))
@@ -53,7 +53,7 @@ def test_weights_are_the_fuzzy_union_of_exponentials_that_sum_to_a_logarithm() -
 
 
 @pytest.mark.parametrize("k", [0, 1, 2])
-def test_few_neighbours_are_joined_as_well(k: int) -> None:
+def test_few_neighbors_are_joined_as_well(k: int) -> None:
     weights = fuzzy_weights(*nearest(cloud(5), PoincareBall(1.0), k))
     assert weights.shape == (5, 5)
     assert np.isfinite(weights.data).all()
@@ -62,13 +62,13 @@ def test_few_neighbours_are_joined_as_well(k: int) -> None:
 
 def test_the_graph_is_laid_out_as_scanpy_has_it(fitted: tuple[Any, CellModel]) -> None:
     cells = fitted[0].copy()
-    neighbours(cells, 6)
+    neighbors(cells, 6)
     distances = cells.obsp["poincare_distances"]
     assert np.array_equal(np.diff(distances.indptr), np.full(280, 5))
     assert (distances.diagonal() == 0).all()
     assert cells.uns["poincare"]["params"]["n_neighbors"] == 6
     assert cells.uns["poincare"]["params"]["c"] == 1.0
     with pytest.raises(ValueError, match="n_neighbors >= 2, got 1"):
-        neighbours(cells, 1)
+        neighbors(cells, 1)
     with pytest.raises(ValueError, match=r"no embedding in obsm\['X_pca'\]"):
-        neighbours(cells, key="pca")
+        neighbors(cells, key="pca")

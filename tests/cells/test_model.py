@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,8 @@ import scipy.sparse
 import torch
 
 from horoball.cells import CellModel, fit, simulate
-from horoball.data import cells as data_cells
-from horoball.training.checkpoint import load_checkpoint
+from horoball.data.cells import cell_table as data_cells
+from horoball.storage.checkpoint import load_checkpoint
 from tests.cells.conftest import FAST
 
 
@@ -68,7 +69,7 @@ def test_a_large_file_is_streamed_and_its_cells_are_embedded_as_those_in_memory(
     monkeypatch.setattr(data_cells, "_HELD", 0)
     np.testing.assert_allclose(model.embed(backed), wanted, atol=1e-6)
     streamed = fit(backed, layer=None, batch_key="batch", **FAST)
-    assert streamed.run.about["training"]["distance_weight"] == 0  # geodesics are for cells in memory
+    assert streamed.run.record.training.distance_weight == 0  # geodesics are for cells in memory
     assert np.isfinite(backed.obsm["X_poincare"]).all()
     backed.file.close()
 
@@ -77,7 +78,7 @@ def test_a_model_is_kept_without_pickle(fitted: tuple[Any, CellModel], tmp_path:
     cells, model = fitted
     model.save(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["model.safetensors"]
-    assert load_checkpoint(tmp_path / "model.safetensors")[1]["about"]["covariates"] == {"batch": ["a", "b"]}
+    assert load_checkpoint(tmp_path / "model.safetensors")[1]["record"]["covariates"] == {"batch": ["a", "b"]}
     again = CellModel.load(tmp_path)
     assert again.key == "poincare"
     other = cells.copy()
@@ -157,7 +158,7 @@ def test_wrong_input_is_refused_with_what_to_do(cells: Any) -> None:
     with pytest.raises(ValueError, match=r"has no column 'donor' in obs. Its columns are: branch, depth, batch"):
         fit(cells, batch_key=["batch", "donor"], **FAST)
     cells.obs["batch"] = cells.obs["batch"].where(np.arange(90) > 2)
-    with pytest.raises(ValueError, match="The covariate 'batch' is missing in 3 rows, first in row 1"):
+    with pytest.raises(ValueError, match="The covariate 'batch' is missing in 3 rows, first in row 0"):
         fit(cells, batch_key="batch", **FAST)
     cells.var_names = ["gene0", *cells.var_names[:-1]]
     with pytest.raises(ValueError, match=r"several genes of one name: gene0\. .*var_names_make_unique"):
@@ -187,6 +188,29 @@ def test_several_batches_are_given_together(cells: Any) -> None:
     assert model.run.model.covariates == (2, 3)
 
 
+def test_numbers_are_corrected_for_beside_batches(cells: Any, tmp_path: Path) -> None:
+    cells.obs["mito"] = np.random.default_rng(0).gamma(2.0, 0.05, 90)
+    model = fit(cells, batch_key="batch", continuous_key="mito", n_neighbors=None, **FAST)
+    assert model.batches == {"batch": ["a", "b"]}
+    assert model.run.model.covariates == (2, 1)
+    mean, std = model.run.record.reading["numbers"]["mito"]
+    assert (mean, std) == (cells.obs["mito"].mean(), cells.obs["mito"].to_numpy().std())
+    model.save(tmp_path)
+    some = cells[:10].copy()  # scaled as all cells were
+    again = CellModel.load(tmp_path)
+    np.testing.assert_allclose(again.embed(some, n_neighbors=None), cells.obsm["X_poincare"][:10], atol=1e-6)
+    plain = fit(cells, continuous_key=["mito"], n_neighbors=None, **FAST)
+    assert plain.batches == {}
+    assert plain.normalized_expression(cells, batch="all").shape == cells.shape
+    new = cells.copy()
+    new.obs["batch"] = "c"
+    assert model.map_query(new, max_epochs=1, n_neighbors=None).batches == {"batch": ["a", "b", "c"]}
+    for wrong, message in (("branch", "holds text"), ("same", "in all rows"), ("holes", "missing or infinite")):
+        cells.obs["same"], cells.obs["holes"] = 1.0, np.where(np.arange(90) > 3, 1.0, np.nan)
+        with pytest.raises(ValueError, match=message):
+            fit(cells, continuous_key=wrong, **FAST)
+
+
 def test_the_extra_is_named_where_anndata_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "anndata", None)
     for call in (simulate, lambda: fit(None)):
@@ -200,3 +224,14 @@ def test_the_same_seed_gives_the_same_map(cells: Any) -> None:
     torch.manual_seed(99)
     fit(other, random_state=3, **FAST)
     assert np.array_equal(cells.obsm["X_poincare"], other.obsm["X_poincare"])
+
+
+def test_a_fit_says_how_it_goes_unless_told_not_to(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logging.getLogger("horoball"), "handlers", [])  # those of commands that ran before
+    for options, words in (({}, ["Training: 1 epochs", "1 of 1 epochs done: loss"]), ({"verbose": False}, [])):
+        fit(simulate(depth=2, cells=60, genes=30), max_epochs=1, hidden=(8,), n_neighbors=None, **options)
+        said = capsys.readouterr().err
+        assert all(word in said for word in words)
+        assert bool(said) == bool(words), said

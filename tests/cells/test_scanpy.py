@@ -83,7 +83,7 @@ def test_the_bundled_blood_cells_are_scaled_and_say_so(offline: None) -> None:
     assert model.batches == {"phase": ["G1", "G2M", "S"]}
 
 
-def test_pictures_are_coloured_by_columns_and_genes(fitted: tuple[Any, CellModel]) -> None:
+def test_pictures_are_colored_by_columns_and_genes(fitted: tuple[Any, CellModel]) -> None:
     cells = fitted[0].copy()
     assert hb.cells.plot(cells, "batch").get_title() == "batch"
     cells.obs["counts"] = np.asarray(cells.X.sum(1)).ravel().astype(int)
@@ -100,3 +100,19 @@ def test_pictures_are_coloured_by_columns_and_genes(fitted: tuple[Any, CellModel
     ):
         hb.cells.plot(cells, "kind")
     matplotlib.pyplot.close("all")
+
+
+def test_scanpy_draws_the_tree_of_cell_types(fitted: tuple[Any, CellModel], tmp_path: Path) -> None:
+    cells, model = fitted[0].copy(), fitted[1]
+    found = model.tree(cells, "branch", root="0", draws=10)
+    assert set(found.names) == set(cells.obs["branch"].unique())
+    sc.pl.dendrogram(cells, "branch", show=False)
+    sc.pl.matrixplot(cells, list(cells.var_names[:3]), "branch", dendrogram=True, show=False)
+    cells.write_h5ad(tmp_path / "cells.h5ad")
+    kept = anndata.read_h5ad(tmp_path / "cells.h5ad").uns["poincare_tree"]
+    assert hb.hierarchy.tree_from_json(str(kept["json"])).names == found.names
+    assert str(kept["newick"]) == found.to_newick()
+    with pytest.raises(ValueError, match="no column 'kind'"):
+        model.tree(cells, "kind")
+    with pytest.raises(ValueError, match="not the groups"):
+        hb.cells.write_tree(cells, found, "batch")

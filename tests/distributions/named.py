@@ -16,7 +16,7 @@ NORMALS = ("wrapped isotropic", "wrapped diagonal", "wrapped full", "riemannian"
 LAWS = (*NORMALS, "radius", "direction")
 Shape = tuple[int, ...]
 
-laws = pytest.mark.parametrize("name", LAWS)
+distributions = pytest.mark.parametrize("name", LAWS)
 normals = pytest.mark.parametrize("name", NORMALS)
 dtypes = pytest.mark.parametrize("dtype", DTYPES, ids=str)
 
@@ -51,7 +51,7 @@ def make(name: str, batch: Shape = (4,), dtype: torch.dtype = torch.float64, **k
 
 
 def with_gradients(name: str, dtype: torch.dtype = torch.float64, c: float = 0.8) -> tuple[Distribution, list[Tensor]]:
-    """A law, and its parameters and c as leaves."""
+    """A distribution, and its parameters and c as leaves."""
     given = {key: value.requires_grad_() for key, value in parameters(name, dtype=dtype).items()}
     curvature = torch.tensor(c, dtype=dtype, requires_grad=True)
     return build(name, given, curvature), [*given.values(), curvature]

@@ -1,4 +1,4 @@
-"""Settings of the radius law for its tests: dimensions, and curvatures in units of the scale."""
+"""Settings of the radius distribution for its tests: dimensions, and curvatures in units of the scale."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ import torch
 
 from horoball.distributions import HyperbolicRadius, HypersphericalUniform, RiemannianNormal, WrappedNormal
 from horoball.manifolds import PoincareBall
-from tests.distributions.named import LAWS, NORMALS, build, laws, make, parameters
+from tests.distributions.named import LAWS, NORMALS, build, distributions, make, parameters
 
 pytestmark = pytest.mark.usefixtures("seed")
 
@@ -26,16 +26,16 @@ def test_a_bad_parameter_raises_unless_validation_is_off(name: str, bad: float) 
         assert build(name, wrong, validate_args=False)
 
 
-@laws
+@distributions
 @pytest.mark.parametrize("bad", ["nan", "outside", "shape"])
 def test_a_bad_value_raises_unless_validation_is_off(name: str, bad: str) -> None:
-    law = make(name)
-    z = law.sample()
+    distribution = make(name)
+    z = distribution.sample()
     wrong = {"nan": z * math.nan, "outside": -5 * z, "shape": z[:3]}[bad]
     if bad == "outside" and name in NORMALS:
         return  # the tangent chart is all of ℝᵈ
     with pytest.raises(ValueError, match=r"(?i)value|broadcast"):
-        law.log_prob(wrong)
+        distribution.log_prob(wrong)
     if bad != "shape":
         assert make(name, validate_args=False).log_prob(wrong).shape == (4,)
 

@@ -28,13 +28,13 @@ dynamo = pytest.mark.filterwarnings("ignore:.*should not be instantiated:Depreca
 @dtypes
 @pytest.mark.parametrize("c", [0.0, 0.8])
 def test_samples_have_gradients_in_every_parameter_and_in_c(name: str, dtype: torch.dtype, c: float) -> None:
-    law, leaves = with_gradients(name, dtype, c)
-    assert law.has_rsample
-    for leaf, grad in zip(leaves, torch.autograd.grad(law.rsample((3,)).square().sum(), leaves), strict=True):
+    distribution, leaves = with_gradients(name, dtype, c)
+    assert distribution.has_rsample
+    for leaf, grad in zip(leaves, torch.autograd.grad(distribution.rsample((3,)).square().sum(), leaves), strict=True):
         assert (grad.shape, grad.dtype) == (leaf.shape, dtype)
         assert grad.isfinite().all()
         assert (grad != 0).any()
-    assert not law.sample().requires_grad
+    assert not distribution.sample().requires_grad
 
 
 @pytest.mark.parametrize("name", LAWS[:-1])
@@ -44,12 +44,12 @@ def test_samples_and_densities_pass_gradcheck(name: str) -> None:
 
     def draw(*tensors: Tensor) -> Tensor | tuple[Tensor, Tensor]:
         torch.manual_seed(5)
-        law = build(name, dict(zip(names, tensors[:-1], strict=True)), tensors[-1], validate_args=False)
-        return law.rsample_and_log_prob((2,)) if name in NORMALS else law.rsample((2,))
+        distribution = build(name, dict(zip(names, tensors[:-1], strict=True)), tensors[-1], validate_args=False)
+        return distribution.rsample_and_log_prob((2,)) if name in NORMALS else distribution.rsample((2,))
 
     def log_prob(value: Tensor, *tensors: Tensor) -> Tensor:
-        law = build(name, dict(zip(names, tensors[:-1], strict=True)), tensors[-1], validate_args=False)
-        return torch.cat((law.log_prob(value), law.entropy().unsqueeze(0)))
+        distribution = build(name, dict(zip(names, tensors[:-1], strict=True)), tensors[-1], validate_args=False)
+        return torch.cat((distribution.log_prob(value), distribution.entropy().unsqueeze(0)))
 
     assert torch.autograd.gradcheck(draw, leaves, atol=1e-6)
     assert torch.autograd.gradcheck(log_prob, [value, *leaves], atol=1e-6)
@@ -59,11 +59,11 @@ def test_samples_and_densities_pass_gradcheck(name: str) -> None:
 @dtypes
 @pytest.mark.parametrize("c", [0.0, 0.8])
 def test_density_at_the_mean_is_finite_and_has_finite_gradients(name: str, dtype: torch.dtype, c: float) -> None:
-    law, leaves = with_gradients(name, dtype, c)
-    value = law.mean.detach().clone().requires_grad_()
-    log_q = law.log_prob(value)
-    assert torch.equal(law.mean, law.mode)
-    assert (log_q >= law.log_prob(value + 0.01)).all()
+    distribution, leaves = with_gradients(name, dtype, c)
+    value = distribution.mean.detach().clone().requires_grad_()
+    log_q = distribution.log_prob(value)
+    assert torch.equal(distribution.mean, distribution.mode)
+    assert (log_q >= distribution.log_prob(value + 0.01)).all()
     in_value, *grads = torch.autograd.grad(log_q.sum(), (value, *leaves))
     assert all(grad.isfinite().all() for grad in grads)
     assert in_value.abs().max() < 1e-12  # the density is smooth, and highest here
@@ -73,10 +73,10 @@ def test_density_at_the_mean_is_finite_and_has_finite_gradients(name: str, dtype
 @dtypes
 def test_the_density_from_the_noise_is_the_density_at_the_point(name: str, dtype: torch.dtype) -> None:
     for c in (0.0, 0.05, 0.8, torch.tensor(1.5, dtype=dtype)):
-        law = make(name, dtype=dtype, c=c)
-        z, log_q = law.rsample_and_log_prob((200,))
+        distribution = make(name, dtype=dtype, c=c)
+        z, log_q = distribution.rsample_and_log_prob((200,))
         tolerance = TOLERANCE["noise"][dtype]
-        torch.testing.assert_close(log_q, law.log_prob(z), rtol=tolerance, atol=tolerance)
+        torch.testing.assert_close(log_q, distribution.log_prob(z), rtol=tolerance, atol=tolerance)
 
 
 @dynamo
@@ -90,7 +90,7 @@ def test_the_density_from_the_noise_is_the_density_at_the_point(name: str, dtype
     ],
 )
 def test_compiled_without_a_graph_break_it_equals_eager(name: str, dtype: torch.dtype, learnable: bool) -> None:
-    torch.compiler.reset()  # the laws of other tests would count as recompilations
+    torch.compiler.reset()  # the distributions of other tests would count as recompilations
     ball = PoincareBall(torch.tensor(0.8, dtype=dtype) if learnable else 0.8, learnable=learnable)
     given = {key: value.requires_grad_() for key, value in parameters(name, dtype=dtype).items()}
     kind = RiemannianNormal if name == "riemannian" else WrappedNormal
@@ -113,13 +113,13 @@ def test_compiled_without_a_graph_break_it_equals_eager(name: str, dtype: torch.
 @dtypes
 @pytest.mark.parametrize("tensor", [False, True], ids=["number", "tensor"])
 def test_without_curvature_it_is_the_normal_of_torch(name: str, dtype: torch.dtype, tensor: bool) -> None:
-    law, given = make(name, dtype=dtype, c=torch.tensor(0.0) if tensor else 0.0), parameters(name, dtype=dtype)
+    distribution, given = make(name, dtype=dtype, c=torch.tensor(0.0) if tensor else 0.0), parameters(name, dtype=dtype)
     if name == "wrapped full":
         plain: Distribution = MultivariateNormal(**given)
     else:
         plain = Independent(Normal(given["loc"], given["scale"].expand(4, D)), 1)
-    z, log_q = law.rsample_and_log_prob((50,))
+    z, log_q = distribution.rsample_and_log_prob((50,))
     tolerance = TOLERANCE["plane"][dtype]
-    for got in (law.log_prob(z), log_q):
+    for got in (distribution.log_prob(z), log_q):
         torch.testing.assert_close(got, plain.log_prob(z), rtol=tolerance, atol=tolerance)
-    torch.testing.assert_close(law.entropy(), plain.entropy(), rtol=tolerance, atol=tolerance)
+    torch.testing.assert_close(distribution.entropy(), plain.entropy(), rtol=tolerance, atol=tolerance)

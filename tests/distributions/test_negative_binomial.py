@@ -10,7 +10,7 @@ import scipy.stats
 import torch
 from torch import Tensor
 
-from horoball.distributions.negative_binomial import NegativeBinomial
+from horoball.distributions.counts.negative_binomial import NegativeBinomial
 
 # Relative to log p and, for counts in the millions, to a rounding of log Γ in float64.
 TOLERANCE = {torch.float64: 1e-12, torch.float32: 2e-6}
@@ -87,19 +87,19 @@ def test_gradients_agree_with_differences_for_several_points_of_an_observation()
 def test_values_broadcast_as_torch_has_it() -> None:
     log_mean, log_r = torch.randn(3, 1, 5, dtype=torch.float64), torch.randn(5, dtype=torch.float64)
     x = torch.poisson(3 * torch.rand(4, 5, dtype=torch.float64))
-    law = NegativeBinomial(log_mean, log_r)
+    distribution = NegativeBinomial(log_mean, log_r)
     scipys = scipy.stats.nbinom.logpmf(x.numpy(), log_r.exp().numpy(), (1 / (1 + (log_mean - log_r).exp())).numpy())
-    np.testing.assert_allclose(law.log_prob(x).numpy(), scipys.sum(-1), rtol=1e-12)
-    assert law.expand((2, 3, 4)).log_prob(x).shape == (2, 3, 4)
-    assert law.sample((7,)).shape == (7, 3, 1, 5)
+    np.testing.assert_allclose(distribution.log_prob(x).numpy(), scipys.sum(-1), rtol=1e-12)
+    assert distribution.expand((2, 3, 4)).log_prob(x).shape == (2, 3, 4)
+    assert distribution.sample((7,)).shape == (7, 3, 1, 5)
     nobody = NegativeBinomial(torch.zeros(0, 5), torch.zeros(5), validate_args=False)
     assert nobody.log_prob(torch.zeros(0, 5)).shape == (0,)
 
 
 def test_samples_have_the_frequencies_of_the_law() -> None:
     n, log_mean, log_r = 20_000, torch.tensor([1.0, 3.0]).log(), torch.tensor([0.7, 20.0]).log()
-    law = NegativeBinomial(log_mean, log_r)
-    drawn = law.sample((n,))
+    distribution = NegativeBinomial(log_mean, log_r)
+    drawn = distribution.sample((n,))
     for feature in range(2):
         r, mu = float(log_r[feature].exp()), float(log_mean[feature].exp())
         most = int(scipy.stats.nbinom.ppf(0.995, r, r / (r + mu)))
@@ -107,8 +107,8 @@ def test_samples_have_the_frequencies_of_the_law() -> None:
         observed = np.bincount(drawn[:, feature].numpy().astype(int), minlength=most)[:most]
         both = np.append(observed, n - observed.sum()), np.append(expected, n - expected.sum())
         assert scipy.stats.chisquare(*both).pvalue > 6e-5  # Note [Randomized statistical tests] in test_densities
-    assert torch.allclose(law.mean, drawn.mean(0), rtol=0.05)
-    assert torch.allclose(law.variance, drawn.var(0), rtol=0.1)
+    assert torch.allclose(distribution.mean, drawn.mean(0), rtol=0.05)
+    assert torch.allclose(distribution.variance, drawn.var(0), rtol=0.1)
 
 
 def test_the_compiled_law_is_the_same() -> None:
@@ -119,10 +119,10 @@ def test_the_compiled_law_is_the_same() -> None:
 
 
 def test_what_is_no_count_and_a_wrong_number_of_dispersions_are_refused() -> None:
-    law = NegativeBinomial(torch.zeros(2), torch.zeros(2), validate_args=True)
+    distribution = NegativeBinomial(torch.zeros(2), torch.zeros(2), validate_args=True)
     for wrong in ([0.5, 1.0], [-1.0, 0.0]):
         with pytest.raises(ValueError, match="within the support"):
-            law.log_prob(torch.tensor(wrong))
+            distribution.log_prob(torch.tensor(wrong))
     with pytest.raises(ValueError, match=r"a dispersion for each of the 2 features, got shape \(3,\)"):
         NegativeBinomial(torch.zeros(2), torch.zeros(3))
 
@@ -134,8 +134,8 @@ def test_gradients_do_not_depend_on_how_observations_are_laid_out() -> None:
     for flat in (False, True):
         leaves = [log_mean.clone().requires_grad_(), torch.zeros(5, dtype=torch.float64, requires_grad=True)]
         shape = (4, 6) if flat else (4, 2, 3)
-        law = NegativeBinomial(leaves[0].reshape(*shape, 5), leaves[1])
-        log_prob = law.log_prob(x.reshape(*shape[1:], 5))
+        distribution = NegativeBinomial(leaves[0].reshape(*shape, 5), leaves[1])
+        log_prob = distribution.log_prob(x.reshape(*shape[1:], 5))
         found.append(torch.autograd.grad((log_prob * weight.reshape(shape)).sum(), leaves))
     for apart, together in zip(*found, strict=True):
         torch.testing.assert_close(apart, together, rtol=1e-12, atol=1e-12)

@@ -1,4 +1,4 @@
-"""The radius law of the Riemannian normal: accuracy against mpmath, its ends, and the chi law of the plane."""
+"""The radius under the Riemannian normal: accuracy against mpmath, its ends, and the chi distribution of the plane."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from torch import Tensor
 from horoball.distributions import HyperbolicRadius, radius_autograd, radius_table
 from horoball.manifolds import PoincareBall
 from tests.distributions.radii import DIMENSIONS, DTYPES, ROOTS, SIGMA, curvature, dimensions, dtypes, law_of
-from tests.radius_oracle import RadiusLaw, log_normalizer_gradient, radius_gradient, radius_law
+from tests.radius_oracle import RadiusLaw, log_normalizer_gradient, radius_distribution, radius_gradient
 
 PROBABILITIES = (1e-9, 1e-3, 0.5, 0.999, 1 - 1e-9)
 
@@ -59,46 +59,46 @@ def assert_close(got: Tensor | Sequence[Tensor], truth: object, tolerance: float
 @pytest.mark.parametrize("d", [2, 5, 20])
 @pytest.mark.parametrize("root", [1e-2, 1.0, 30.0])
 def test_the_oracle_is_the_alternating_sum_of_the_paper(d: int, root: float) -> None:
-    law = RadiusLaw(d, SIGMA, curvature(root))
+    numbers = RadiusLaw(d, SIGMA, curvature(root))
     with mp.workdps(300):
-        n, s = d - 1, mp.sqrt(law.lam)
+        n, s = d - 1, mp.sqrt(numbers.lam)
         terms = [(n - 2 * k) * s / mp.sqrt(2) for k in range(d)]
         total = sum((-1) ** k * mp.binomial(n, k) * mp.exp(x * x) * (1 + mp.erf(x)) for k, x in enumerate(terms))
-        log_z = d * mp.log(law.sigma) + mp.log(mp.sqrt(mp.pi / 2) * total) - n * mp.log(2 * s)
-        assert abs(law.log_normalizer - log_z) < mp.mpf(10) ** -22 * max(1, abs(log_z))
+        log_z = d * mp.log(numbers.sigma) + mp.log(mp.sqrt(mp.pi / 2) * total) - n * mp.log(2 * s)
+        assert abs(numbers.log_normalizer - log_z) < mp.mpf(10) ** -22 * max(1, abs(log_z))
 
 
 @dtypes
 @settings
 def test_log_normalizer_and_its_gradients_agree_with_mpmath(d: int, root: float, dtype: torch.dtype) -> None:
-    law, sigma, c = law_of(d, root, dtype)
-    value = law.log_normalizer
+    numbers, sigma, c = law_of(d, root, dtype)
+    value = numbers.log_normalizer
     assert value.dtype == dtype
-    assert_close(value, radius_law(d, SIGMA, c.item()).log_normalizer, TOLERANCE["value"][dtype])
+    assert_close(value, radius_distribution(d, SIGMA, c.item()).log_normalizer, TOLERANCE["value"][dtype])
     gradient = torch.autograd.grad(value, (sigma, c))
     assert_close(gradient, log_normalizer_gradient(d, SIGMA, c.item()), TOLERANCE["gradient"][dtype])
 
 
 @settings
 def test_mean_and_variance_agree_with_mpmath(d: int, root: float) -> None:
-    truth = radius_law(d, SIGMA, curvature(root))
+    truth = radius_distribution(d, SIGMA, curvature(root))
     mean = truth.mean(lambda r: r)
     variance = truth.mean(lambda r: (r - mean) ** 2)
     for dtype in DTYPES:
-        law, _, _ = law_of(d, root, dtype)
-        assert_close(law.mean, mean, TOLERANCE["moment"][dtype], floor=0.0)
-        assert_close(law.variance, variance, TOLERANCE["moment"][dtype], floor=0.0)
+        numbers, _, _ = law_of(d, root, dtype)
+        assert_close(numbers.mean, mean, TOLERANCE["moment"][dtype], floor=0.0)
+        assert_close(numbers.variance, variance, TOLERANCE["moment"][dtype], floor=0.0)
 
 
 @dtypes
 @settings
 def test_quantiles_and_their_gradients_agree_with_mpmath(d: int, root: float, dtype: torch.dtype) -> None:
-    law, sigma, c = law_of(d, root, dtype)
-    truth = radius_law(d, SIGMA, c.item())
+    numbers, sigma, c = law_of(d, root, dtype)
+    truth = radius_distribution(d, SIGMA, c.item())
     for u in torch.tensor(PROBABILITIES, dtype=dtype).unique():
         if u == 1:  # in float32 1 − 1e-9 is 1
             continue
-        r = law.icdf(u)
+        r = numbers.icdf(u)
         if dtype in TOLERANCE["quantile"]:
             assert abs(truth.lower(r.item()) - u.item()) <= TOLERANCE["quantile"][dtype]
         exact = truth.quantile(u.item(), near=r.item())
@@ -110,15 +110,17 @@ def test_quantiles_and_their_gradients_agree_with_mpmath(d: int, root: float, dt
 @dtypes
 @settings
 def test_cdf_and_density_agree_with_mpmath(d: int, root: float, dtype: torch.dtype) -> None:
-    law, _, c = law_of(d, root, dtype)
-    truth = radius_law(d, SIGMA, c.item())
-    mean, spread = law.mean.detach(), law.stddev.detach()
+    numbers, _, c = law_of(d, root, dtype)
+    truth = radius_distribution(d, SIGMA, c.item())
+    mean, spread = numbers.mean.detach(), numbers.stddev.detach()
     for shift in (-3.0, -0.3, 0.5, 4.0):
         r = torch.maximum(mean + shift * spread, mean / 8)
-        assert_close(law.cdf(r), truth.lower(r.item()), TOLERANCE["cdf"][dtype])
+        assert_close(numbers.cdf(r), truth.lower(r.item()), TOLERANCE["cdf"][dtype])
         # The terms of a log density are as large as log Z, and that is what rounding is relative to.
         terms = float(abs(truth.log_normalizer) + (r.item() / SIGMA) ** 2 / 2)
-        assert_close(law.log_prob(r), mp.log(truth.density(r.item())), TOLERANCE["value"][dtype], floor=max(1.0, terms))
+        assert_close(
+            numbers.log_prob(r), mp.log(truth.density(r.item())), TOLERANCE["value"][dtype], floor=max(1.0, terms)
+        )
 
 
 def test_quantiles_above_what_a_float_below_one_can_say_agree_with_mpmath() -> None:
@@ -129,7 +131,9 @@ def test_quantiles_above_what_a_float_below_one_can_say_agree_with_mpmath() -> N
         r = radius_autograd.quantile(torch.tensor(SIGMA, dtype=dtype), c, epsilon, d)
         with mp.workdps(40):
             u = 1 - mp.ncdf(-mp.mpf(8.5))
-        assert_close(r, radius_law(d, SIGMA, c).quantile(u, near=r.item()), TOLERANCE["radius"][dtype], floor=0.0)
+        assert_close(
+            r, radius_distribution(d, SIGMA, c).quantile(u, near=r.item()), TOLERANCE["radius"][dtype], floor=0.0
+        )
 
 
 # --------------------------------------------------------------------------------------------------------------------
@@ -140,23 +144,23 @@ def test_quantiles_above_what_a_float_below_one_can_say_agree_with_mpmath() -> N
 @dtypes
 @pytest.mark.parametrize("root", [0.0, *ROOTS])
 def test_icdf_and_cdf_hold_at_the_ends(root: float, dtype: torch.dtype) -> None:
-    law = HyperbolicRadius(3, torch.tensor(SIGMA, dtype=dtype), PoincareBall(curvature(root)))
-    assert law.icdf(torch.tensor([0.0, 1.0], dtype=dtype)).tolist() == [0.0, math.inf]
-    assert law.cdf(torch.tensor([0.0, 1e30, math.inf], dtype=dtype)).tolist() == [0.0, 1.0, 1.0]
-    assert law.log_prob(torch.tensor(0.0, dtype=dtype)) == -math.inf
+    numbers = HyperbolicRadius(3, torch.tensor(SIGMA, dtype=dtype), PoincareBall(curvature(root)))
+    assert numbers.icdf(torch.tensor([0.0, 1.0], dtype=dtype)).tolist() == [0.0, math.inf]
+    assert numbers.cdf(torch.tensor([0.0, 1e30, math.inf], dtype=dtype)).tolist() == [0.0, 1.0, 1.0]
+    assert numbers.log_prob(torch.tensor(0.0, dtype=dtype)) == -math.inf
     for tiny in (1e-30, torch.finfo(dtype).tiny):  # F is far below the smallest number, or nearly so
-        assert 0 <= law.cdf(torch.tensor(tiny, dtype=dtype)) < 1e-30
+        assert 0 <= numbers.cdf(torch.tensor(tiny, dtype=dtype)) < 1e-30
 
 
 @dtypes
 @pytest.mark.parametrize(("d", "root"), [(2, 0.0), (2, 0.3), (2, 30.0), (3, 3.0), (20, 3.0), (100, 0.0), (100, 30.0)])
 def test_far_tails_of_icdf_agree_with_mpmath(d: int, root: float, dtype: torch.dtype) -> None:
-    law, sigma, c = law_of(d, root, dtype)
-    truth = radius_law(d, SIGMA, c.item())
+    numbers, sigma, c = law_of(d, root, dtype)
+    truth = radius_distribution(d, SIGMA, c.item())
     smallest = (1e-300, 1e-100) if dtype == torch.float64 else (1e-44, 1e-38)
     for u in (*smallest, 1e-30, 1e-18, 1e-16, 1 - torch.finfo(dtype).eps):
         u = torch.tensor(u, dtype=dtype)
-        r = law.icdf(u)
+        r = numbers.icdf(u)
         exact = truth.quantile(u.item(), near=r.item())
         assert_close(r, exact, TOLERANCE["far"][dtype], floor=0.0)
         slopes = torch.autograd.grad(r, (sigma, c))
@@ -191,32 +195,32 @@ def _values_and_gradients(d: int, sigma: Tensor, epsilon: Tensor) -> dict[str, T
 @pytest.mark.parametrize("root", [1e2, 1e3, 1e4])
 def test_far_beyond_the_table_the_radius_is_normal(d: int, root: float, dtype: torch.dtype) -> None:
     # sinh is exp/2 there: r = nσ²√c + σε, log Z_r = n²cσ²/2 − n log(2√c) + log(2πσ²)/2
-    law, sigma, c = law_of(d, root, dtype)
+    numbers, sigma, c = law_of(d, root, dtype)
     n, s = d - 1, mp.sqrt(mp.mpf(c.item()))
     log_z = n**2 * s**2 * SIGMA**2 / 2 - n * mp.log(2 * s) + mp.log(2 * mp.pi) / 2 + mp.log(SIGMA)
-    assert_close(law.log_normalizer, log_z, TOLERANCE["value"][dtype])
-    r = law.icdf(torch.tensor(0.5, dtype=dtype))
+    assert_close(numbers.log_normalizer, log_z, TOLERANCE["value"][dtype])
+    r = numbers.icdf(torch.tensor(0.5, dtype=dtype))
     assert_close(r, n * SIGMA**2 * s, TOLERANCE["radius"][dtype])
     assert_close(torch.autograd.grad(r, (sigma, c)), [2 * n * SIGMA * s, n * SIGMA**2 / (2 * s)], 1e-5)
-    assert_close(law.variance, mp.mpf(SIGMA) ** 2, 1e-6)
+    assert_close(numbers.variance, mp.mpf(SIGMA) ** 2, 1e-6)
 
 
 # --------------------------------------------------------------------------------------------------------------------
-# The plane: the chi law
+# The plane: the chi distribution
 # --------------------------------------------------------------------------------------------------------------------
 
 
 @dimensions
 @pytest.mark.parametrize("c", [0.0, torch.tensor(0.0)], ids=["number", "tensor"])
 def test_without_curvature_it_is_the_chi_law_of_scipy(d: int, c: float | Tensor) -> None:
-    law = HyperbolicRadius(d, torch.tensor(SIGMA, dtype=torch.float64), PoincareBall(c))
+    numbers = HyperbolicRadius(d, torch.tensor(SIGMA, dtype=torch.float64), PoincareBall(c))
     chi = scipy.stats.chi(float(d), scale=SIGMA)
     u = torch.tensor([1e-6, 0.1, 0.5, 0.9, 1 - 1e-6], dtype=torch.float64)
     r = torch.as_tensor(chi.ppf(u.numpy()))
-    torch.testing.assert_close(law.icdf(u), r, rtol=1e-12, atol=0)
-    torch.testing.assert_close(law.cdf(r), torch.as_tensor(chi.cdf(r.numpy())), rtol=1e-11, atol=0)
-    torch.testing.assert_close(law.log_prob(r), torch.as_tensor(chi.logpdf(r.numpy())), rtol=1e-12, atol=1e-11)
+    torch.testing.assert_close(numbers.icdf(u), r, rtol=1e-12, atol=0)
+    torch.testing.assert_close(numbers.cdf(r), torch.as_tensor(chi.cdf(r.numpy())), rtol=1e-11, atol=0)
+    torch.testing.assert_close(numbers.log_prob(r), torch.as_tensor(chi.logpdf(r.numpy())), rtol=1e-12, atol=1e-11)
     gamma, digamma = (float(f(d / 2)) for f in (mp.loggamma, mp.digamma))
     entropy = gamma + (d - math.log(2) - (d - 1) * digamma) / 2 + math.log(SIGMA)
-    for got, expected in ((law.mean, chi.mean()), (law.variance, chi.var()), (law.entropy(), entropy)):
+    for got, expected in ((numbers.mean, chi.mean()), (numbers.variance, chi.var()), (numbers.entropy(), entropy)):
         assert got.item() == pytest.approx(expected, rel=1e-9)

@@ -1,4 +1,4 @@
-"""The radius law as functions of tensors: gradients, batches, order, dtypes."""
+"""The radius distribution as functions of tensors: gradients, batches, order, dtypes."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_quantiles_rise_with_the_probability(d: int, dtype: torch.dtype) -> None
     for root in ROOTS:
         r = law_of(d, root, dtype)[0].icdf(u)
         assert (r.diff() >= 0).all()
-        assert (r[::20].diff() > 0).all()  # neighbours may round to one float32
+        assert (r[::20].diff() > 0).all()  # neighbors may round to one float32
 
 
 def test_the_law_of_the_scaled_radius_depends_on_c_times_the_variance_alone() -> None:
@@ -95,7 +95,7 @@ def test_the_ends_of_the_unit_interval_have_finite_gradients() -> None:
 
 
 def test_cdf_answers_in_the_wider_dtype() -> None:
-    law = HyperbolicRadius(2, torch.tensor(1.0, dtype=torch.float64), PoincareBall(1.0))
-    assert law.cdf(torch.tensor(1.0)).dtype == torch.float64
+    numbers = HyperbolicRadius(2, torch.tensor(1.0, dtype=torch.float64), PoincareBall(1.0))
+    assert numbers.cdf(torch.tensor(1.0)).dtype == torch.float64
     whole = HyperbolicRadius(2, torch.tensor(1.0), PoincareBall(1.0), validate_args=False)
     torch.testing.assert_close(whole.cdf(torch.tensor(1)), whole.cdf(torch.tensor(1.0)))

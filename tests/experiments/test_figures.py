@@ -20,8 +20,8 @@ from experiments.figures.baselines import gplvm, pca
 from experiments.figures.cached import model_of_tree
 from experiments.figures.latent_maps import dividing
 from horoball.data import branching_diffusion
-from horoball.data.images import Images
-from horoball.data.images import mnist as images
+from horoball.data.datasets.images import Images
+from horoball.data.datasets.images import mnist as images
 from horoball.manifolds import PoincareBall
 from horoball.nn import Gyroplane
 from horoball.plotting import heat

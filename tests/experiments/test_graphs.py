@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments import reconstruction, render, runs, table4, wordnet
+from experiments import reconstruction, render, runs, sampled_pairs, table4, wordnet
 from experiments.wordnet_data import wordnet_folder
 
 needs_data = pytest.mark.skipif("HOROBALL_DATA" not in os.environ, reason="needs the paper's graphs in HOROBALL_DATA")
@@ -29,6 +29,28 @@ def test_a_short_run_of_reconstruction() -> None:
     assert 0 < found["map"] <= 1
     assert found["mean_rank"] >= 1
     assert math.isfinite(found["distortion"])
+
+
+@needs_data
+def test_a_short_run_with_sampled_pairs_is_the_same_on_two_ranks() -> None:
+    one, two = (sampled_pairs.run_on_ranks(ranks, seed=0, epochs=2) for ranks in (1, 2))
+    assert 0 < one["auc"] < 1
+    assert two == pytest.approx(one, rel=1e-4)
+
+
+def test_a_table_of_sampled_pairs_compares_the_same_splits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runs, "RESULTS", tmp_path)
+    for setting in sampled_pairs.settings(2)[:3]:  # the second split with all pairs alone
+        runs._one(sampled_pairs.STUDY, setting, _scores)
+    lines = sampled_pairs.table().splitlines()
+    assert lines[2].endswith("| 50.50 ± 6.35 | 60.00 ± 0.00 |")
+    assert lines[3].endswith("| 60.00 | 60.00 |")
+    assert lines[4].endswith("| +10.00 | +0.00 |")
+    assert all(line.endswith("| not run | not run |") for line in lines[5:])
+
+
+def _scores(seed: int, non_edges: int, **others: object) -> dict[str, float]:
+    return {"auc": 0.5 + seed / 100 + non_edges / 100, "ap": 0.6}
 
 
 def test_a_short_run_of_wordnet() -> None:

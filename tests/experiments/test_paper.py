@@ -7,11 +7,13 @@ import os
 from pathlib import Path
 
 import pytest
+import torch
 
-from experiments import beyond, branching, figure7, mnist, runs, table1, table2, table3
+from experiments import beyond, branching, figure7, mnist, mnist_samples, runs, table1, table2, table3
 from experiments.claims import Claim, Part
-from horoball.data.images import Images
-from horoball.data.images import mnist as images
+from horoball.data.datasets.images import Images
+from horoball.data.datasets.images import mnist as images
+from horoball.models import VAE, ModelConfig
 
 needs_data = pytest.mark.skipif("HOROBALL_DATA" not in os.environ, reason="needs MNIST in HOROBALL_DATA")
 
@@ -69,6 +71,15 @@ def test_a_model_of_mnist_is_trained_once_and_classified() -> None:
     (counts,) = first["confusion"]
     assert sum(map(sum, counts)) == 4_000
     assert sum(counts[digit][digit] for digit in range(10)) > 1_200
+
+
+def test_posterior_samples_lie_in_the_ball_and_favor_no_image() -> None:
+    model = VAE.from_config(ModelConfig(features=4, d=3, c=0.2, hidden=(8,)))
+    torch.manual_seed(0)
+    x = mnist_samples.posterior_samples(model, torch.rand(10, 4), 25)
+    assert (x.shape, x.dtype) == ((25, 3), torch.float64)
+    assert len(x.unique(dim=0)) == 25
+    assert (x.norm(dim=-1) < 1 / math.sqrt(0.2)).all()
 
 
 def test_settings_leave_out_what_is_as_in_the_main_table() -> None:

@@ -65,7 +65,7 @@ def test_ctrl_c_stops_all_processes_and_says_what_is_left(tmp_path: Path) -> Non
     process = subprocess.Popen(
         [sys.executable, "script.py"],
         cwd=tmp_path,
-        env=os.environ | {"PYTHONPATH": str(render.ROOT)},
+        env=os.environ | {"PYTHONPATH": os.pathsep.join([str(render.ROOT), str(render.ROOT / "src")])},
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -14,11 +14,11 @@ import torch
 from scipy.stats import binom
 
 from horoball.data import LeakWarning, paper_graph, split_links
-from horoball.data.graphs import Graph
+from horoball.data.graphs.graph import Graph
 from horoball.graphs import (
     BASELINES,
     adamic_adar,
-    common_neighbours,
+    common_neighbors,
     degree_deficit,
     isolated_end,
     link_scores,
@@ -45,10 +45,10 @@ def test_the_graph_has_isolated_nodes_and_parts() -> None:
 
 
 @pytest.mark.parametrize("entries", [50, 4_000_000])
-def test_neighbourhood_scores_equal_those_of_networkx(entries: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_neighborhood_scores_equal_those_of_networkx(entries: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_ENTRIES", entries)  # many blocks, and one
     shared = of_networkx(nx.common_neighbor_centrality, alpha=1)
-    assert np.array_equal(common_neighbours(GRAPH, PAIRS).numpy(), shared)
+    assert np.array_equal(common_neighbors(GRAPH, PAIRS).numpy(), shared)
     assert adamic_adar(GRAPH, PAIRS).numpy() == pytest.approx(of_networkx(nx.adamic_adar_index), abs=1e-12)
     assert np.array_equal(preferential_attachment(GRAPH, PAIRS).numpy(), of_networkx(nx.preferential_attachment))
 

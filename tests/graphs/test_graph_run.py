@@ -11,10 +11,10 @@ import pytest
 import torch
 
 from horoball.data import Graph, preferential_attachment, read_graph
-from horoball.training.checkpoint import load_checkpoint, save_checkpoint
-from horoball.training.fit_graph import FREE_TRAINING
-from horoball.training.graph_run import GRAPH as GRAPH_FILE
-from horoball.training.graph_run import GraphRun, non_edges_for, train_graph
+from horoball.storage.checkpoint import load_checkpoint, save_checkpoint
+from horoball.training.graph.fit import FREE_TRAINING
+from horoball.training.graph.run import GRAPH as GRAPH_FILE
+from horoball.training.graph.run import GraphRun, non_edges_for, train_graph
 from horoball.training.progress import Silent
 
 pytestmark = [
@@ -43,7 +43,7 @@ def assert_same(first: GraphRun, second: GraphRun) -> None:
     assert torch.equal(first.graph.edges, second.graph.edges)
     assert first.graph.nodes == second.graph.nodes
     assert first.history == second.history
-    assert first.about == second.about
+    assert first.record == second.record
 
 
 def test_names_features_and_held_out_pairs_come_back(tmp_path: Path) -> None:
@@ -127,9 +127,9 @@ def test_a_folder_without_a_run_says_so(tmp_path: Path) -> None:
 def test_large_graphs_are_sampled_and_small_ones_are_not(caplog: pytest.LogCaptureFixture) -> None:
     assert non_edges_for(Graph.of([(0, 2999)])) is None
     assert non_edges_for(Graph.of([(0, 3000)])) == 10
-    assert train_graph(GRAPH, {}, FAST).about["non_edges"] is None
+    assert train_graph(GRAPH, {}, FAST).record.non_edges is None
     with caplog.at_level("INFO", "horoball"):
-        assert train_graph(GRAPH, {}, FAST, non_edges=3).about["non_edges"] == 3
+        assert train_graph(GRAPH, {}, FAST, non_edges=3).record.non_edges == 3
     assert "an unbiased estimate of the sum over all pairs" in caplog.text
     with pytest.raises(ValueError, match="number, None or \"auto\", got 'many'"):
         train_graph(GRAPH, {}, FAST, non_edges="many")
@@ -149,12 +149,35 @@ def test_names_that_are_numbers_come_back_as_text(tmp_path: Path) -> None:
     assert names.tolist() == ["30", "10", "20"]
 
 
-def test_names_are_read_as_the_first_version_wrote_them(tmp_path: Path) -> None:
-    train_graph(Graph.of(np.array([[0, 1], [1, 2]]), names=NAMES[1:4]), {"d": 2}, FAST, tmp_path)
-    tensors, header = load_checkpoint(tmp_path / GRAPH_FILE)
-    ends = tensors.pop("names.ends")
-    old = {"names": tensors.pop("names.text"), "name_lengths": torch.diff(ends, prepend=torch.zeros_like(ends[:1]))}
-    save_checkpoint(tmp_path / GRAPH_FILE, tensors | old, {"nodes": header["nodes"]})
-    names = GraphRun.load(tmp_path).graph.names
-    assert names is not None
-    assert names.tolist() == NAMES[1:4].tolist()
+OTHERS: dict[str, Graph] = {
+    "other names": Graph.of([(0, 1), (1, 2), (2, 3)], names=np.array(["a", "b", "d", "c"])),
+    "other edges": Graph.of([(0, 1), (1, 2), (1, 3)], names=np.array(["a", "b", "c", "d"])),
+    "no names": Graph.of([(0, 1), (1, 2), (2, 3)]),
+}
+
+
+@pytest.mark.parametrize("other", OTHERS)
+@pytest.mark.parametrize("stopped", [False, True])
+def test_a_graph_of_another_run_is_refused(other: str, stopped: bool, tmp_path: Path) -> None:
+    mine, foreign = tmp_path / "mine", tmp_path / "foreign"
+    graph = Graph.of([(0, 1), (1, 2), (2, 3)], names=np.array(["a", "b", "c", "d"]))
+    train_graph(graph, {}, FAST, mine)
+    train_graph(OTHERS[other], {}, FAST, foreign)
+    if stopped:
+        (mine / "model.safetensors").unlink()
+    assert GraphRun.load(mine).graph.names.tolist() == ["a", "b", "c", "d"]  # type: ignore[union-attr]
+    (mine / GRAPH_FILE).write_bytes((foreign / GRAPH_FILE).read_bytes())
+    with pytest.raises(ValueError, match=r"graph\.safetensors .*it is the graph of another run, or was changed"):
+        GraphRun.load(mine)
+
+
+def test_pairs_held_out_and_features_of_another_run_are_refused(tmp_path: Path) -> None:
+    features = torch.randn(40, 3, generator=torch.Generator().manual_seed(0))
+    for number, name in enumerate(("mine", "foreign")):
+        graph = Graph.of(GRAPH.edges, 40, features=features + number)
+        train_graph(graph, {}, FAST, tmp_path / name, test=0.1)
+    (mine, header), (foreign, _) = (load_checkpoint(tmp_path / name / GRAPH_FILE) for name in ("mine", "foreign"))
+    for change in ({"features": foreign["features"]}, {"held_out": mine["held_out"].flip(0)}):
+        save_checkpoint(tmp_path / "mine" / GRAPH_FILE, mine | change, {"nodes": header["nodes"]})
+        with pytest.raises(ValueError, match="it is the graph of another run, or was changed"):
+            GraphRun.load(tmp_path / "mine")

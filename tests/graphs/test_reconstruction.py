@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 from sklearn.metrics import average_precision_score
 from torch import Tensor
 
-from horoball.data.graphs import Graph
+from horoball.data.graphs.graph import Graph
 from horoball.graphs import Ranking, ranking, reconstruction
 from horoball.manifolds import PoincareBall
 
@@ -169,8 +169,8 @@ def test_gradients_and_a_learnable_curvature_are_no_hindrance() -> None:
     z = torch.randn(10, 2, requires_grad=True)
     ring = nx.to_scipy_sparse_array(nx.cycle_graph(10))
     for scale in (1.0, 30.0):
-        learnt = ranking(ring, scale * z, PoincareBall(0.5, learnable=True))
-        assert learnt == pytest.approx(ranking(ring, scale * z.detach(), PoincareBall(0.5)), rel=1e-6)
+        learned = ranking(ring, scale * z, PoincareBall(0.5, learnable=True))
+        assert learned == pytest.approx(ranking(ring, scale * z.detach(), PoincareBall(0.5)), rel=1e-6)
 
 
 @pytest.mark.parametrize(

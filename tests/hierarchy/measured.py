@@ -33,6 +33,6 @@ def edges(name: str) -> csr_matrix:
 
 
 def principal(x: np.ndarray, k: int) -> np.ndarray:
-    centred = x - x.mean(0)
-    left, singular, _ = np.linalg.svd(centred, full_matrices=False)
+    centered = x - x.mean(0)
+    left, singular, _ = np.linalg.svd(centered, full_matrices=False)
     return left[:, :k] * singular[:k]

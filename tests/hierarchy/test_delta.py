@@ -73,7 +73,7 @@ def long_spaces() -> dict[str, Space]:
     return {
         "cloud": Space.of_points(rng.normal(size=(100, 5))),
         "heavy tails": Space.of_points(rng.standard_t(2, size=(100, 3))),
-        "branching": Space.of_matrix(Space.of_neighbours(branching_diffusion(depth=4, copies=4).x).matrix()),
+        "branching": Space.of_matrix(Space.of_neighbors(branching_diffusion(depth=4, copies=4).x).matrix()),
         "grid": Space.of_matrix(Space.of_graph(grid(10)).matrix()),
     }
 

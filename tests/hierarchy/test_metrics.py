@@ -20,7 +20,7 @@ from horoball.hierarchy import (
     distortion,
     metrics,
     nearest_ancestor,
-    neighbour_accuracy,
+    neighbor_accuracy,
     nested_labels,
     quality,
 )
@@ -33,7 +33,7 @@ Z = X[:, :2] + 0.3 * RNG.normal(size=(60, 2))
 LABELS = (X[:, 0] > 0).astype(int) + 2 * (X[:, 1] > 0.3)
 
 
-def test_quality_agrees_with_shared_neighbours_counted_as_sets() -> None:
+def test_quality_agrees_with_shared_neighbors_counted_as_sets() -> None:
     n = len(X)
     high, low = cdist(X, X).argsort(1)[:, 1:], cdist(Z, Z).argsort(1)[:, 1:]
     shared = [np.mean([len({*a[:k]} & {*b[:k]}) / k for a, b in zip(high, low, strict=True)]) for k in range(1, n)]
@@ -46,7 +46,7 @@ def test_quality_agrees_with_shared_neighbours_counted_as_sets() -> None:
 
 @pytest.mark.parametrize("k", [1, 5, 20])
 def test_trustworthiness_and_continuity_agree_with_scikit_learn(k: int) -> None:
-    found = quality(Space.of_points(X), Space.of_points(Z), neighbours=k)
+    found = quality(Space.of_points(X), Space.of_points(Z), neighbors=k)
     assert found.trustworthiness == pytest.approx(trustworthiness(X, Z, n_neighbors=k))
     assert found.continuity == pytest.approx(trustworthiness(Z, X, n_neighbors=k))
 
@@ -55,7 +55,7 @@ def test_blocks_make_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
     def found() -> tuple[object, ...]:
         a, b = Space.of_points(X), Space.of_points(Z)
         deep = np.linalg.norm(Z, axis=1)
-        return quality(a, b), distortion(a, b), neighbour_accuracy(b, LABELS), *nearest_ancestor(b, deep)
+        return quality(a, b), distortion(a, b), neighbor_accuracy(b, LABELS), *nearest_ancestor(b, deep)
 
     whole = found()
     monkeypatch.setattr("horoball.hierarchy.space._ELEMENTS", 500)
@@ -83,7 +83,7 @@ def test_distortion_agrees_with_its_definition() -> None:
 
 def test_accuracy_agrees_with_scikit_learn() -> None:
     expected = cross_val_score(KNeighborsClassifier(5), Z, LABELS, cv=LeaveOneOut()).mean()
-    assert neighbour_accuracy(Space.of_points(Z), LABELS) == pytest.approx(expected)
+    assert neighbor_accuracy(Space.of_points(Z), LABELS) == pytest.approx(expected)
 
 
 def test_purity_agrees_with_clusters_listed_one_by_one() -> None:
@@ -132,7 +132,7 @@ def test_charts_give_the_same_metrics(c: float) -> None:
     tangent = metrics(X, z, ball, labels=LABELS).as_dict()
     assert metrics(X, ball.to_ball(z), ball, labels=LABELS, chart="ball").as_dict() == pytest.approx(tangent)
     d = gyrovector.dist(ball.to_ball(z).unsqueeze(1), ball.to_ball(z), c=c).numpy()
-    assert neighbour_accuracy(Space.of_matrix((d + d.T) / 2), LABELS) == tangent["neighbour_accuracy"]
+    assert neighbor_accuracy(Space.of_matrix((d + d.T) / 2), LABELS) == tangent["neighbor_accuracy"]
 
 
 def test_a_sample_is_fixed_and_rows_must_match() -> None:
@@ -140,7 +140,7 @@ def test_a_sample_is_fixed_and_rows_must_match() -> None:
     one, two = (metrics(X, Z, ball, labels=LABELS, points=40) for _ in range(2))
     assert one == two
     assert one.points == 40
-    assert metrics(Space.of_points(X), Z, ball).neighbour_accuracy is None
+    assert metrics(Space.of_points(X), Z, ball).neighbor_accuracy is None
     with pytest.raises(ValueError, match="one row of z"):
         metrics(X[:-1], Z, ball)
     with pytest.raises(ValueError, match="60 labels"):
@@ -165,7 +165,7 @@ def test_figures_of_principal_components_are_found_again(name: str) -> None:
     x, labels = cells(name)
     data = principal(x, 20) if name == "Olsson" else x
     found = metrics(data, principal(x, 2), PoincareBall(0.0), labels=labels, points=1500, join=False)
-    assert (found.neighbour_accuracy, found.q_local, found.q_global) == pytest.approx(PUBLISHED[name], abs=0.01)
+    assert (found.neighbor_accuracy, found.q_local, found.q_global) == pytest.approx(PUBLISHED[name], abs=0.01)
 
 
 @needs_data
@@ -177,11 +177,22 @@ def test_figures_of_poincare_maps_are_found_again(name: str, figures: tuple[floa
     x, labels = cells(name)
     data = principal(x, 20) if name == "Olsson" else x
     found = metrics(data, poincare_map(name), PoincareBall(1.0), labels=labels, chart="ball", points=1500)
-    assert (found.neighbour_accuracy, found.q_local, found.q_global) == pytest.approx(figures, abs=0.01)
+    assert (found.neighbor_accuracy, found.q_local, found.q_global) == pytest.approx(figures, abs=0.01)
 
 
 def test_missing_labels_are_a_label_of_their_own() -> None:
     line = Space.of_points(np.arange(8.0)[:, None])
     known, holes = list("aaaabbbb"), ["a", "a", "a", "a", None, float("nan"), None, None]
-    assert neighbour_accuracy(line, holes, neighbours=3) == neighbour_accuracy(line, known, neighbours=3)
+    assert neighbor_accuracy(line, holes, neighbors=3) == neighbor_accuracy(line, known, neighbors=3)
     assert dendrogram_purity(line, holes) == dendrogram_purity(line, known)
+
+
+def test_masks_are_refused() -> None:
+    masked = np.ma.masked_greater(X, 2.0)
+    with pytest.raises(ValueError, match=r"^x has \d+ masked value.*Masks are not read"):
+        metrics(masked, Z, PoincareBall(0.0))
+    with pytest.raises(ValueError, match=r"^z has 1 masked value. Masks are not read"):
+        metrics(X, np.ma.masked_equal(Z, Z[3, 1]), PoincareBall(0.0))
+    for make in (Space.of_points, Space.of_neighbors):
+        with pytest.raises(ValueError, match="Masks are not read"):
+            make(masked)

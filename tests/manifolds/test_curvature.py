@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from horoball.manifolds import PoincareBall
+from horoball.nn import Gyroplane
 from tests.manifolds.ballpoints import one_of_each, vectors
 
 
@@ -41,11 +42,29 @@ def test_a_learnable_curvature_survives_state_dict_and_deepcopy() -> None:
     assert twin.raw_c is not ball.raw_c
 
 
-def test_a_given_curvature_is_no_state_and_survives_deepcopy() -> None:
+def test_a_given_curvature_is_no_parameter_and_survives_deepcopy() -> None:
     for ball in (PoincareBall(0.5), PoincareBall(torch.tensor(0.5)), PoincareBall(torch.tensor(0.5).requires_grad_())):
-        assert not ball.state_dict()
         assert not list(ball.parameters())
+        assert not list(ball.buffers()) or ball.c is ball._c
         assert float(torch.as_tensor(copy.deepcopy(ball).c).detach()) == 0.5
+
+
+def test_weights_of_another_curvature_are_refused() -> None:
+    weights = Gyroplane(2, 3, PoincareBall(1.0)).state_dict()
+    assert float(weights["ball.c"]) == 1.0
+    Gyroplane(2, 3, PoincareBall(1.0)).load_state_dict(weights)
+    with pytest.raises(
+        RuntimeError, match=r"a ball with c = 1, this one has c = 0\.01\. Make it with PoincareBall\(1\)"
+    ):
+        Gyroplane(2, 3, PoincareBall(0.01)).load_state_dict(weights)
+    with pytest.raises(RuntimeError, match="raw_c"):
+        Gyroplane(2, 3, PoincareBall(1.0, learnable=True)).load_state_dict(weights)
+
+
+def test_weights_that_do_not_say_their_curvature_are_taken() -> None:
+    weights = Gyroplane(2, 3, PoincareBall(1.0)).state_dict()
+    del weights["ball.c"]
+    Gyroplane(2, 3, PoincareBall(0.5)).load_state_dict(weights)
 
 
 @pytest.mark.usefixtures("warn_always")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from horoball.manifolds import PoincareBall, gyrovector
-from tests.given import curvatures, dimensions, dtypes, points, shapes
+from tests.conditioning import curvatures, dimensions, dtypes, points, shapes
 
 # "law": points up to √cR = 3, which a step rounds to the dtype before the next one sees them, e³ times the rounding.
 # "far": what is right to rounding wherever the points are.

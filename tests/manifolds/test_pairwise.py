@@ -35,7 +35,7 @@ def test_a_point_and_itself_have_no_distance_and_no_gradient() -> None:
         assert grad.abs().max() < 1e-6
 
 
-def test_the_curvature_may_be_learnt_and_batches_are_kept() -> None:
+def test_the_curvature_may_be_learned_and_batches_are_kept() -> None:
     ball = PoincareBall(0.7, learnable=True)
     z, y = torch.randn(2, 4, 3), torch.randn(2, 5, 3)
     got, expected = ball.cdist(z, y), ball.dist(z.unsqueeze(-2), y.unsqueeze(-3))

@@ -136,6 +136,24 @@ def test_translation_is_an_isometry(dtype: torch.dtype, c: float) -> None:
 
 
 @dtypes
+@pytest.mark.parametrize("radius", [1e-3, 1.0, 16.0, 40.0, 200.0])
+@pytest.mark.parametrize("s", [0.1, 0.5, 1.0, 1.5])
+def test_geodesics_are_those_of_the_hyperboloid(dtype: torch.dtype, radius: float, s: float) -> None:
+    z = (radius * torch.tensor([0.6, -0.64, 0.48])).to(dtype)
+    y = (radius * torch.tensor([-0.15, 0.5, 0.8])).to(dtype)
+    with mp.workdps(400):
+        (z0, hz), (y0, hy) = (
+            (mp.cosh(r), x * (mp.sinh(r) / r)) for x in map(oracle.array, (z, y)) for r in [mp.sqrt((x * x).sum())]
+        )
+        D, t = mp.acosh(z0 * y0 - (hz * hy).sum()), mp.mpf(s)
+        h = (mp.sinh((1 - t) * D) * hz + mp.sinh(t * D) * hy) / mp.sinh(D)
+        size = mp.sqrt((h * h).sum())
+        truth = oracle.floats(h * (mp.asinh(size) / size))
+    # Exponents as large as the radii are rounded.
+    assert_close(PoincareBall(1.0).geodesic(z, y, s), truth, TOLERANCE["value"][dtype], max(1.0, radius))
+
+
+@dtypes
 @curvatures_and_zero
 def test_geodesic_has_constant_speed_and_the_right_ends(dtype: torch.dtype, c: float) -> None:
     ball, unit = PoincareBall(c), 1 / math.sqrt(c or 1.0)

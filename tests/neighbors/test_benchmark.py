@@ -11,9 +11,14 @@ import torch
 from benchmarks import neighbors
 
 
-def test_a_quick_table_of_radii_finds_no_neighbour_missing(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_quick_table_of_radii_finds_no_neighbor_missing(capsys: pytest.CaptureFixture[str]) -> None:
     assert neighbors.main(["radius", "--quick"]) == 0
     assert "| clusters | 10 | 12 " in capsys.readouterr().out
+
+
+def test_a_quick_table_of_promises_is_kept(capsys: pytest.CaptureFixture[str]) -> None:
+    assert neighbors.main(["promise", "--quick"]) == 0
+    assert "promise of 0.99: kept" in capsys.readouterr().out
 
 
 def test_embeddings_are_read_from_files(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Neighbours from engines of inner products: a real PostgreSQL with pgvector, and lancedb."""
+"""Neighbors from engines of inner products: a real PostgreSQL with pgvector, and lancedb."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from horoball.data import ArrayTable, branching_diffusion
 from horoball.manifolds import PoincareBall
 from horoball.neighbors import Index, query_vectors, vectors
 from horoball.training import TrainConfig
-from horoball.training.run import train
+from horoball.training.table.run import train
 
 K, QUERIES, CANDIDATES = 10, 100, 50
 
@@ -48,7 +48,7 @@ def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     server.cleanup()
 
 
-def test_pgvector_finds_the_neighbours_of_the_index(postgres: str, stored: tuple[torch.Tensor, PoincareBall]) -> None:
+def test_pgvector_finds_the_neighbors_of_the_index(postgres: str, stored: tuple[torch.Tensor, PoincareBall]) -> None:
     z, ball = stored
     rows, queries = vectors(z, ball), query_vectors(z[:QUERIES], ball)
     with psycopg.connect(postgres, autocommit=True) as connection:
@@ -65,7 +65,7 @@ def test_pgvector_finds_the_neighbours_of_the_index(postgres: str, stored: tuple
     assert np.mean([len({n for (n,) in near[:K]} & set(ids[i])) for i, near in enumerate(found)]) > 0.99 * K
 
 
-def test_lancedb_finds_the_neighbours_of_the_index(tmp_path: Path, stored: tuple[torch.Tensor, PoincareBall]) -> None:
+def test_lancedb_finds_the_neighbors_of_the_index(tmp_path: Path, stored: tuple[torch.Tensor, PoincareBall]) -> None:
     z, ball = stored
     rows, queries = vectors(z, ball), query_vectors(z[:QUERIES], ball)
     column = pa.FixedSizeListArray.from_arrays(pa.array(rows.ravel()), rows.shape[1])

@@ -1,10 +1,10 @@
-"""The index as users meet it: what goes in, what is refused, what is kept."""
+"""The index as users meet it: what goes in and what is refused."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
-from pathlib import Path
+import tracemalloc
 from typing import Any
 
 import numpy as np
@@ -14,14 +14,9 @@ import torch
 import horoball as hb
 from horoball.neighbors import Index
 from horoball.neighbors.names import as_names
-from horoball.training.checkpoint import load_checkpoint, save_checkpoint
-from tests.neighbors.clouds import prior, true_neighbours
+from tests.neighbors.clouds import points, true_neighbors
 
 BALL = hb.PoincareBall(1.0)
-
-
-def points(n: int = 200, d: int = 3, seed: int = 0) -> torch.Tensor:
-    return torch.randn(n, d, generator=torch.Generator().manual_seed(seed))
 
 
 def test_the_library_is_not_imported_before_it_is_needed() -> None:
@@ -37,7 +32,7 @@ def test_the_extra_is_named_where_the_library_is_missing(monkeypatch: pytest.Mon
         index.search(points(), 3)
 
 
-def test_ball_coordinates_give_the_same_neighbours() -> None:
+def test_ball_coordinates_give_the_same_neighbors() -> None:
     z = points().double()
     ball = hb.PoincareBall(0.7)
     tangent = Index(ball).add(z).search(z, 4)
@@ -56,14 +51,14 @@ def test_points_on_the_rim_are_refused() -> None:
         index.search([[1.0, 0.0]], 1)
 
 
-def test_a_learnt_curvature_is_taken_as_it_is_now() -> None:
+def test_a_learned_curvature_is_taken_as_it_is_now() -> None:
     ball = hb.PoincareBall(0.5, learnable=True)
     index = Index(ball).add(points())
     with torch.no_grad():
         ball.raw_c += 1
     distances, _ = index.search(points(5, seed=1), 2)
     torch.testing.assert_close(
-        distances, true_neighbours(hb.PoincareBall(index.ball.c), points(), points(5, seed=1), 2)[0]
+        distances, true_neighbors(hb.PoincareBall(index.ball.c), points(), points(5, seed=1), 2)[0]
     )
     assert index.ball.c == pytest.approx(0.5)
 
@@ -89,7 +84,7 @@ def test_points_that_are_far_out_come_late() -> None:
         index = Index(ball)
         for part in z.split(50):
             index.add(part).search(part, 3)
-        assert torch.equal(index.search(z, 5)[1], true_neighbours(ball, z, z, 5)[1])
+        assert torch.equal(index.search(z, 5)[1], true_neighbors(ball, z, z, 5)[1])
 
 
 def test_what_was_given_may_be_written_to() -> None:
@@ -129,7 +124,21 @@ def test_names_are_kept() -> None:
         (ValueError, "The index is empty", lambda index: Index(BALL).search(points(), 1)),
         (ValueError, "k from 1 to the number of points, 200, got 201", lambda index: index.search(points(), 201)),
         (ValueError, "k from 1", lambda index: index.search(points(), 0)),
-        (TypeError, "integer", lambda index: index.search(points(), 2.5)),
+        (TypeError, "k as a whole number.* got 2.5", lambda index: index.search(points(), 2.5)),
+        (TypeError, "k as a whole number.* got 'two'", lambda index: index.ancestors(0, "two")),
+        (TypeError, "Queries are coordinates, got text", lambda index: index.search("cat", 1)),
+        (TypeError, "Queries are coordinates, got text", lambda index: index.search(["cat", "dog"], 1)),
+        (TypeError, "Queries are coordinates, got text", lambda index: index.search([["cat", 0.5, 1.0]], 1)),
+        (TypeError, "Queries are coordinates, got text", lambda index: index.search(np.array([["a", 1]], object), 1)),
+        (TypeError, "Points of the index are coordinates, got text", lambda index: index.add([["a", "b", "c"]])),
+        (TypeError, "Queries are real numbers, got object", lambda index: index.search([[None, 0.5, 1.0]], 1)),
+        (TypeError, "Queries are real numbers, got datetime64", lambda index: index.search(np.zeros(3, "M8[s]"), 1)),
+        (ValueError, "rows of different lengths", lambda index: index.search([[0.5, 1.0, 0.0], [1.0]], 1)),
+        (TypeError, "id of a point, a whole number, got 'wolf'", lambda index: index.ancestors("wolf")),
+        (TypeError, "id of a point, a whole number, got 'wolf'", lambda index: index.descendants("wolf")),
+        (TypeError, "id of a point, a whole number, got 'wolf'", lambda index: index.ancestors(0, root="wolf")),
+        (TypeError, "id of a point, a whole number, got 0.5", lambda index: index.descendants(0, root=0.5)),
+        (TypeError, "id of a point, a whole number, got None", lambda index: index.ancestors(None)),
         (ValueError, r"shape \(n, 3\), got \(200, 4\)", lambda index: index.search(points(d=4), 1)),
         (ValueError, r"shape \(n, 3\), got \(200, 4\)", lambda index: index.add(points(d=4))),
         (ValueError, r"Give a single point as z\[None\]", lambda index: index.search(points()[0], 1)),
@@ -151,134 +160,48 @@ def test_names_are_kept() -> None:
         (ValueError, "'tangent' or 'ball'", lambda index: Index(BALL, coordinates="klein")),
         (ValueError, "recall", lambda index: Index(BALL, recall=0.0)),
         (ValueError, "seed", lambda index: Index(BALL, seed=-1)),
+        (ValueError, "exact_up_to of at least 1000, got 10", lambda index: Index(BALL, exact_up_to=10)),
     ],
 )
-def test_what_cannot_be_is_refused(error: type[Exception], message: str, do: Any) -> None:
+def test_what_an_index_cannot_take_is_refused(error: type[Exception], message: str, do: Any) -> None:
     index = Index(BALL).add(points())
     with pytest.raises(error, match=message):
         do(index)
     assert len(index) == 200
 
 
-# --------------------------------------------------------------------------------------------------------------------
-# Files
-# --------------------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("ids", ["cat", ["cat"], 0.5, [True], [[0, "dog"]], None])
+def test_names_are_asked_for_by_ids(ids: Any) -> None:
+    index = Index(BALL).add(points(2), ["cat", "dog"])
+    with pytest.raises(TypeError, match="Expected ids of points, which are whole numbers"):
+        index.names(ids)
 
 
-@pytest.mark.parametrize("names", [None, [f"n{i}é\n" * (i % 3) for i in range(200)], list(range(200, 0, -1))])
-def test_an_index_comes_back_from_its_folder(names: list[Any] | None, tmp_path: Path) -> None:
-    z = points().double()
-    index = Index(hb.PoincareBall(0.3), coordinates="ball", seed=3).add(0.3 * z.tanh(), names)
-    index.save(tmp_path / "new" / "folder")
-    back = Index.load(tmp_path / "new" / "folder")
-    assert repr(back) == repr(index)
-    assert (back.coordinates, back.recall, back.seed, back.ball.c) == ("ball", 0.99, 3, 0.3)
-    for a, b in zip(back.search(0.1 * z, 5), index.search(0.1 * z, 5), strict=True):
-        assert torch.equal(a, b)
-    if names is not None:
-        assert back.names(range(200)).tolist() == names
-    assert [file.name for file in (tmp_path / "new" / "folder").iterdir()] == ["index.safetensors"]
+@pytest.mark.parametrize("ids", [-1, [0, 2], [[0], [-3]]])
+def test_names_of_points_that_are_not_there_are_refused(ids: Any) -> None:
+    index = Index(BALL).add(points(2), ["cat", "dog"])
+    with pytest.raises(IndexError, match="Expected an id from 0 to 1, got"):
+        index.names(ids)
 
 
-def test_an_empty_index_comes_back(tmp_path: Path) -> None:
-    Index(BALL).save(tmp_path)
-    back = Index.load(tmp_path).add(points())
-    assert len(back) == 200
+@pytest.mark.parametrize("kind", [list, tuple, np.array, lambda names: np.array(names, object), "T"])
+def test_names_of_every_kind_of_array_are_the_same(kind: Any) -> None:
+    given = ["cat", "", "Ω" * 50]
+    names = np.array(given, np.dtypes.StringDType()) if kind == "T" else kind(given)
+    kept = as_names(names, 3)
+    assert kept.tolist() == given
+    assert {type(name) for name in kept} == {str}
 
 
-@pytest.fixture(scope="module")
-def large(tmp_path_factory: pytest.TempPathFactory) -> tuple[Index, Path]:
-    torch.manual_seed(0)
-    folder = tmp_path_factory.mktemp("large")
-    index = Index(BALL).add(prior(55_000, 3, BALL).float())
-    index.save(folder)
-    return index, folder
-
-
-def test_cells_come_back_and_are_not_made_again(
-    large: tuple[Index, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    index, folder = large
-    monkeypatch.setattr("horoball.neighbors.index.calibrate", None)  # not callable
-    back = Index.load(folder)
-    for a, b in zip(back.search(index.points[:200], 10), index.search(index.points[:200], 10), strict=True):
-        assert torch.equal(a, b)
-    back.add(index.points[:10])
-    back.save(tmp_path)
-    assert len(Index.load(tmp_path)) == 55_010
-
-
-def test_cells_take_points_that_come_late(large: tuple[Index, Path]) -> None:
-    index = Index.load(large[1])
-    made, new = index._engine, prior(100, 3, BALL)
-    distances, ids = index.add(new).search(new, 1)
-    assert index._engine is made
-    assert torch.equal(ids[:, 0], torch.arange(55_000, 55_100))
-    assert (distances == 0).all()
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("points", None),
-        ("points", torch.full((55_000, 3), float("nan"))),
-        ("points", torch.ones(55_000)),
-        ("cells.of", None),
-        ("cells.of", torch.full((55_000,), 10**6, dtype=torch.int32)),
-        ("cells.of", torch.full((55_000,), -1, dtype=torch.int32)),
-        ("cells.of", torch.zeros(54_999, dtype=torch.int32)),
-        ("cells.of", torch.zeros(55_000)),
-        ("cells.centres", torch.ones(4, 3)),
-        ("cells.centres", torch.full((938, 4), float("inf"))),
-        ("names.numbers", torch.zeros(3, dtype=torch.int64)),
-        ("c", -1.0),
-        ("c", "one"),
-        ("coordinates", "klein"),
-        ("recall", None),
-        ("seed", 0.5),
-        ("unit", 0.0),
-        ("unit", float("inf")),
-        ("stretch", "x"),
-        ("probes", [1]),
-        ("probes", None),
-        ("made", -5),
-    ],
-)
-def test_a_file_that_was_not_written_so_is_refused(
-    name: str, value: Any, large: tuple[Index, Path], tmp_path: Path
-) -> None:
-    tensors, state = load_checkpoint(large[1] / "index.safetensors")
-    del state["format"]
-    if name in tensors or "." in name:
-        tensors = {key: tensor for key, tensor in tensors.items() if key != name}
-        tensors |= {} if value is None else {name: value}
-    else:
-        said = state["index"]["cells"] if name in state["index"]["cells"] else state["index"]
-        said[name] = value
-    save_checkpoint(tmp_path / "index.safetensors", tensors, state)
-    with pytest.raises(ValueError, match="is not a whole index of points"):
-        Index.load(tmp_path)
-
-
-def test_other_files_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError):
-        Index.load(tmp_path)
-    save_checkpoint(tmp_path / "index.safetensors", {"w": torch.ones(2)}, {"about": {}})
-    with pytest.raises(ValueError, match="lacks 'index'"):
-        Index.load(tmp_path)
-    (tmp_path / "index.safetensors").write_bytes(b"garbage")
-    with pytest.raises(ValueError, match="not a whole safetensors file"):
-        Index.load(tmp_path)
-
-
-def test_names_that_do_not_fill_their_bytes_are_refused(tmp_path: Path) -> None:
-    Index(BALL).add(points(2), ["ab", "c"]).save(tmp_path)
-    tensors, state = load_checkpoint(tmp_path / "index.safetensors")
-    del state["format"]
-    for ends in ([3, 2], [2, 4], [2]):
-        save_checkpoint(tmp_path / "index.safetensors", tensors | {"names.ends": torch.tensor(ends)}, state)
-        with pytest.raises(ValueError, match=r"is not a whole index of points: it.* name"):
-            Index.load(tmp_path)
+def test_one_long_name_does_not_make_all_others_as_long() -> None:
+    names = ["x" * 1_000_000, *map(str, range(20_000))]
+    tracemalloc.start()
+    index = Index(BALL).add(points(20_001), names)
+    index.add(points(20_000, seed=1), names[1:])
+    assert index.names(np.arange(40_001))[-1] == "19999"
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 20e6
 
 
 def test_names_beyond_64_bits_are_refused() -> None:
@@ -291,3 +214,19 @@ def test_a_query_beyond_float32_is_refused() -> None:
     assert index.search(torch.tensor([[1e30, 0.0]], dtype=torch.float64), k=3)[1].shape == (1, 3)
     with pytest.raises(ValueError, match="too far away for an index in float32"):
         index.search(torch.tensor([[1e40, 0.0]], dtype=torch.float64), k=3)
+
+
+def test_a_search_ends_where_no_product_is_finite() -> None:
+    z = torch.nn.functional.normalize(torch.tensor([[1.0, 1.0], [-1.0, -1.0], [0.5, -1.0]]), dim=-1)
+    index = Index(hb.PoincareBall(0.0)).add(z)
+    with pytest.raises(ValueError, match="too far away for an index in float32"):
+        index.search([[3e38, 3e38]], k=3)
+    assert index.search([[1e37, 1e37]], k=3)[1].shape == (1, 3)
+
+
+def test_masks_are_refused() -> None:
+    masked = np.ma.masked_greater([[0.1, 0.2], [0.9, 0.0]], 0.5)
+    with pytest.raises(ValueError, match=r"The array of points of the index has 1 masked value. Masks are not read"):
+        Index(BALL).add(masked)
+    with pytest.raises(ValueError, match="The array of queries has 1 masked value"):
+        Index(BALL).add(masked.filled(0.0)).search(masked, 1)

@@ -261,7 +261,7 @@ def test_points_of_another_dimension_raise(shape: tuple[int, ...], c: float) -> 
 def test_without_bias_every_hyperplane_passes_through_the_origin() -> None:
     layer, z = Gyroplane(3, 5, PoincareBall(1.0), bias=False), vectors(1, 4, 2.0, torch.float32)
     assert layer.bias is None
-    assert list(layer.state_dict()) == ["weight"]
+    assert list(layer.state_dict()) == ["weight", "ball.c"]
     assert torch.equal(layer(torch.zeros(3)), torch.zeros(5))
     torch.testing.assert_close(layer(-z), -layer(z))
     assert torch.equal(layer_of(layer.weight.detach(), torch.zeros(5), 1.0)(z), layer(z))
@@ -270,7 +270,7 @@ def test_without_bias_every_hyperplane_passes_through_the_origin() -> None:
 @pytest.mark.parametrize("learnable", [False, True])
 def test_state_dict_makes_the_round_trip(learnable: bool) -> None:
     layer, other = (Gyroplane(3, 5, PoincareBall(c, learnable=learnable)) for c in (0.7, 0.7 if not learnable else 2.0))
-    names = {"weight", "bias"} | ({"ball.raw_c"} if learnable else set())
+    names = {"weight", "bias"} | {"ball.raw_c" if learnable else "ball.c"}
     assert set(layer.state_dict()) == names
     z = vectors(1, 4, 2.0, torch.float32)
     assert not torch.equal(other(z), layer(z))

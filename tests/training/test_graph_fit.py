@@ -12,13 +12,13 @@ import pytest
 import torch
 
 from horoball.data import Graph, paper_graph, random_tree
-from horoball.data.pairs import PairSource
-from horoball.data.table import Order
+from horoball.data.graphs.pairs import PairSource
+from horoball.data.tables.table import Order
 from horoball.graphs import link_scores
 from horoball.models import GraphConfig, GraphVAE
 from horoball.training import TrainConfig, fit_graph
-from horoball.training.fit_graph import PAPER_TRAINING
-from horoball.training.graph_objective import GraphObjective
+from horoball.training.graph.fit import PAPER_TRAINING
+from horoball.training.graph.objective import GraphObjective
 from tests.training.test_fit import ENVIRONMENT, ROOT, StopAt, assert_same, weights
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning")  # of Fabric, at import
@@ -42,8 +42,8 @@ def evaluated(objective: GraphObjective, *inputs: object) -> torch.Tensor:
     losses = objective(*inputs)
     losses[0].backward()
     model = objective.model
-    learnt = (model.encoder.second.bias, model.ball.raw_c, *model.edges.parameters())  # type: ignore[union-attr]
-    return torch.cat([losses[:1].detach(), *(p.grad.double().flatten() for p in learnt)])  # type: ignore[union-attr]
+    learned = (model.encoder.second.bias, model.ball.raw_c, *model.edges.parameters())  # type: ignore[union-attr]
+    return torch.cat([losses[:1].detach(), *(p.grad.double().flatten() for p in learned)])  # type: ignore[union-attr]
 
 
 @needs_graphs
@@ -93,7 +93,7 @@ def test_training_lowers_the_loss_and_tells_edges_apart(non_edges: int | None, c
     assert all(math.isclose(line["loss"], line["reconstruction"] + line["kl"], rel_tol=1e-9) for line in history)
 
 
-def test_features_of_nodes_are_learnt_from() -> None:
+def test_features_of_nodes_are_learned_from() -> None:
     side = torch.arange(30) % 2  # only nodes of one side are joined
     pairs = torch.triu_indices(30, 30, 1).T
     graph = Graph.of(pairs[side[pairs[:, 0]] == side[pairs[:, 1]]], 30, features=torch.eye(2)[side])

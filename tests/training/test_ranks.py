@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from horoball.training.checkpoint import load_checkpoint
+from horoball.storage.checkpoint import load_checkpoint
 from tests.training.test_fit import ENVIRONMENT, ROOT, assert_same, run, weights
 
 pytestmark = pytest.mark.slow  # every test starts three processes, which import torch and Fabric
@@ -21,7 +21,9 @@ def two_ranks(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 def test_two_ranks_do_what_one_does(tmp_path: Path) -> None:
     run(tmp_path / "one")
-    assert two_ranks(str(tmp_path / "two")).returncode == 0
+    done = two_ranks(str(tmp_path / "two"))
+    assert done.returncode == 0
+    assert "deprecated" not in done.stderr
     assert_same(weights(tmp_path / "one"), weights(tmp_path / "two"), tolerance=1e-5)
     one, two = (load_checkpoint(tmp_path / name / "last.safetensors")[1]["state"]["history"] for name in ("one", "two"))
     assert [line["loss"] for line in one] == pytest.approx([line["loss"] for line in two], rel=1e-5)

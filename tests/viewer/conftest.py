@@ -65,7 +65,7 @@ class Opened:
     def get(self, expression: str) -> Any:
         return self.page.evaluate(expression)
 
-    def places(self, count: int = 10) -> np.ndarray:
+    def coordinates(self, count: int = 10) -> np.ndarray:
         """Where points are shown, in the disc."""
         return np.array(self.get(f"horoball.positions([...Array({count}).keys()])"))
 
@@ -174,7 +174,7 @@ def small() -> View:
             "remark": [f"remark {k}" for k in range(n - 1)] + [None],
         },
         labels=[f"point {k}" for k in range(n)],
-        colour="kind",
+        color="kind",
         scale=np.linspace(0.1, 0.4, n),
         edges=np.stack((np.arange(1, n), np.arange(1, n) // 2), 1),
         title="Two hundred points",

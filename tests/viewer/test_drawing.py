@@ -8,8 +8,8 @@ import pytest
 from horoball.viewer import View, view
 from tests.viewer.conftest import Open, Opened, distances, spiral
 
-# What the graphics card draws against what the page computes in float64: the middle of the coloured pixels around each
-# point. Grid, rim and edges are grey.
+# What the graphics card draws against what the page computes in float64: the middle of the colored pixels around each
+# point. Grid, rim and edges are gray.
 CENTROIDS = """(ids) => {
   horoball.frame();
   const from = document.getElementById('points'), to = document.createElement('canvas');
@@ -62,7 +62,7 @@ def test_the_shader_draws_points_where_the_page_says(open_map: Open) -> None:
 
 @pytest.mark.parametrize("radius", [6.0, 12.0, 16.0])
 def test_points_near_the_rim_are_right_when_the_disc_is_moved_there(radius: float, open_map: Open) -> None:
-    """Points at distance 0 and 1 from a centre far out: float32 ball coordinates would have them all on the rim."""
+    """Points at distance 0 and 1 from a center far out: float32 ball coordinates would have them all on the rim."""
     a = np.tanh(radius / 2)
     u = np.array([0, *(np.tanh(0.5) * np.exp(2j * np.pi * np.arange(5) / 5))])
     z = np.exp(0.7j) * (u + a) / (1 + a * u)
@@ -70,7 +70,7 @@ def test_points_near_the_rim_are_right_when_the_disc_is_moved_there(radius: floa
     opened.page.fill("#search", "p0")
     opened.page.press("#search", "Enter")
     opened.rest()
-    w = opened.places(6)
+    w = opened.coordinates(6)
     np.testing.assert_allclose(w[0], 0, atol=1e-6)
     np.testing.assert_allclose(np.hypot(*w[1:].T), np.tanh(0.5), atol=5e-3 if radius > 15 else 2e-4)
     np.testing.assert_allclose(distances(w)[1, 2], distances(np.stack((u.real, u.imag), 1))[1, 2], rtol=1e-2)

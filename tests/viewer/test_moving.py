@@ -11,16 +11,16 @@ from tests.viewer.conftest import Open, distances, middle, spiral
 
 def test_points_are_shown_where_they_are(small: View, open_map: Open) -> None:
     opened = open_map(small, 1280, 800)
-    np.testing.assert_allclose(opened.places(200), spiral(200), atol=1e-7)
+    np.testing.assert_allclose(opened.coordinates(200), spiral(200), atol=1e-7)
     opened.shot("start")
 
 
 def test_dragging_keeps_hyperbolic_distances_and_holds_the_point_under_the_pointer(small: View, open_map: Open) -> None:
     opened = open_map(small)
-    before = opened.places(10)
+    before = opened.coordinates(10)
     x, y = opened.pixel(30)
     opened.drag((x, y), (x + 90, y - 60), (x - 40, y + 130))
-    after = opened.places(10)
+    after = opened.coordinates(10)
     assert np.abs(after - before).max() > 0.1
     np.testing.assert_allclose(distances(after), distances(before), atol=1e-4)
     np.testing.assert_allclose(opened.pixel(30), (x - 40, y + 130), atol=0.01)
@@ -29,11 +29,11 @@ def test_dragging_keeps_hyperbolic_distances_and_holds_the_point_under_the_point
 
 def test_many_drags_leave_distances_as_they_were(small: View, open_map: Open) -> None:
     opened = open_map(small)
-    before = opened.places(10)
+    before = opened.coordinates(10)
     x, y = middle(opened)
     for k in range(6):
         opened.drag((x, y), (x + 200 * np.cos(k), y + 200 * np.sin(2 * k)))
-    np.testing.assert_allclose(distances(opened.places(10)), distances(before), atol=1e-4)
+    np.testing.assert_allclose(distances(opened.coordinates(10)), distances(before), atol=1e-4)
 
 
 def test_dragging_outside_the_rim_turns_the_disc(small: View, open_map: Open) -> None:
@@ -43,7 +43,7 @@ def test_dragging_outside_the_rim_turns_the_disc(small: View, open_map: Open) ->
         opened.get("Math.hypot(...horoball.pixels([199])[0].map((p, k) => p - horoball.pixels([0])[0][k]))") / 0.905
     )
     opened.drag((x + 1.07 * radius, y), (x + 0.76 * radius, y - 0.76 * radius))
-    moved = opened.places(10)
+    moved = opened.coordinates(10)
     np.testing.assert_allclose(np.hypot(*moved.T), np.hypot(*spiral(200)[:10].T), atol=1e-7)
     assert np.abs(moved - spiral(200)[:10]).max() > 0.05
 
@@ -102,18 +102,18 @@ def test_the_nearest_point_is_found_after_a_move(small: View, open_map: Open) ->
 
 def test_a_double_click_brings_a_point_to_the_middle(small: View, open_map: Open) -> None:
     opened = open_map(small, reduced_motion="no-preference")
-    before = opened.places(151)
+    before = opened.coordinates(151)
     opened.page.mouse.dblclick(*opened.pixel(150))
     opened.until("Math.hypot(...horoball.positions([150])[0]) < 0.5")
-    under_way = opened.places(151)
+    under_way = opened.coordinates(151)
     np.testing.assert_allclose(distances(under_way[:10]), distances(before[:10]), atol=1e-4)
     opened.until("horoball.positions([150])[0].every((x) => Math.abs(x) < 1e-9)")
     assert opened.get("horoball.view.pinned") == 150
     assert "point 150" in opened.page.inner_text("#pinned")
-    opened.shot("recentred")
+    opened.shot("recenterd")
     opened.page.click("#reset")
     opened.until("horoball.positions([0])[0].every((x) => Math.abs(x) < 1e-9)")
-    np.testing.assert_allclose(opened.places(10), spiral(200)[:10], atol=1e-6)
+    np.testing.assert_allclose(opened.coordinates(10), spiral(200)[:10], atol=1e-6)
 
 
 def test_the_keyboard_does_everything(small: View, open_map: Open) -> None:
@@ -122,16 +122,16 @@ def test_the_keyboard_does_everything(small: View, open_map: Open) -> None:
     press("Tab")
     assert opened.get("document.activeElement.id") == "stage"
     press("ArrowRight")
-    assert opened.places(1)[0, 0] < -0.05
+    assert opened.coordinates(1)[0, 0] < -0.05
     press("ArrowLeft")
     press("ArrowUp")
-    assert opened.places(1)[0, 1] < -0.05
+    assert opened.coordinates(1)[0, 1] < -0.05
     press("+")
     assert opened.get("horoball.view.zoom") == pytest.approx(1.25)
     press("-")
     press("0")
     opened.rest()
-    np.testing.assert_allclose(opened.places(10), spiral(200)[:10], atol=1e-6)
+    np.testing.assert_allclose(opened.coordinates(10), spiral(200)[:10], atol=1e-6)
     press("Enter")
     assert opened.get("horoball.view.pinned") == 0
     assert opened.page.inner_text("#status").startswith("point 0: kind root")
@@ -150,6 +150,6 @@ def test_the_keyboard_does_everything(small: View, open_map: Open) -> None:
         press("Tab")
         order.append(opened.get("document.activeElement.id || document.activeElement.className"))
     tools = ["reset", "in", "out", "lasso", "png", "svg", "link", "theme", "keys"]
-    assert order == [*tools, "search", "colour", "all", "none", "entry"]
+    assert order == [*tools, "search", "color", "all", "none", "entry"]
     press("Space")
     assert opened.get("horoball.visible()") == 120

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from horoball.viewer import View, view
+from horoball.viewer.document import _script
 from tests.viewer.conftest import Open, spiral
 
 ATTACKS = (
@@ -32,7 +33,7 @@ ATTACKS = (
 def attacked(title: str = ATTACKS[0]) -> View:
     n = len(ATTACKS)
     columns = {name: list(ATTACKS) for name in ATTACKS[:4]} | {ATTACKS[6]: np.linspace(0, 1, n)}
-    return view(spiral(n), columns=columns, labels=list(ATTACKS), title=title, colour=ATTACKS[1])
+    return view(spiral(n), columns=columns, labels=list(ATTACKS), title=title, color=ATTACKS[1])
 
 
 @pytest.mark.parametrize("title", ATTACKS[:2])
@@ -48,7 +49,7 @@ def test_names_that_are_markup_do_nothing(title: str, open_map: Open) -> None:
     opened.until("horoball.view.found > 3")
     opened.page.press("#search", "Enter")
     for name in ATTACKS[:4]:
-        opened.page.select_option("#colour", label=name)
+        opened.page.select_option("#color", label=name)
         assert ATTACKS[1] in opened.page.locator("#legend").inner_text()
     opened.page.click("#keys")
     opened.page.click("#close")
@@ -76,6 +77,29 @@ def test_saved_files_are_escaped_too(open_map: Open) -> None:
     assert len(rows) == 1 + len(ATTACKS)
     assert rows[1][1] == ATTACKS[0]
     assert rows[9][1] == "'" + ATTACKS[8]  # a spreadsheet would run it
+
+
+FORMULAS = ("=1+1", "+1+cmd|x", "-2+3", "@SUM(1)", "\tx", "\r=1", "＝1", "+/+", "-a")
+UNTOUCHED = ("-1.5", "+3", "1e-3", "-.5", "2026", "a=b", "x-y")
+QUOTED = ("a;b", "a\tb", "a,b", 'a"b', "a\nb")
+
+
+def test_cells_that_a_spreadsheet_would_run_or_split_are_guarded(open_map: Open) -> None:
+    labels = [*FORMULAS, *UNTOUCHED, *QUOTED]
+    size = np.linspace(-1.5, 1.5, len(labels))
+    opened = open_map(view(spiral(len(labels)), labels=labels, columns={"=size": size}))
+    x, y = opened.pixel(0)
+    opened.page.keyboard.down("Shift")
+    opened.drag((x - 300, y - 275), (x + 300, y - 275), (x + 300, y + 290), (x - 300, y + 290))
+    opened.page.keyboard.up("Shift")
+    with opened.page.expect_download() as download:
+        opened.page.click("#csv")
+    text = download.value.path().read_bytes().decode()
+    rows = list(csv.reader(io.StringIO(text, newline="")))
+    assert [row[1] for row in rows[1:]] == [*(f"'{label}" for label in FORMULAS), *UNTOUCHED, *QUOTED]
+    assert all(f'"{label}"' in text for label in QUOTED if '"' not in label)
+    assert rows[0][4] == "'=size"
+    np.testing.assert_allclose([float(row[4]) for row in rows[1:]], size, rtol=1e-6)  # numbers stay numbers
 
 
 def test_nothing_is_fetched(open_map: Open) -> None:
@@ -124,6 +148,13 @@ def test_the_page_never_makes_markup_from_text() -> None:
         allowed = source.count("http://www.w3.org/2000/svg") if way == "://" else 0
         assert source.count(way) == allowed, way
     assert re.search(r"<(img|link|iframe|object)\b", source) is None
+
+
+def test_no_two_parts_of_the_script_have_the_same_name() -> None:
+    """They share one scope, where the last of two functions is the only one."""
+    names = re.findall(r"^(?:async )?(?:function\*?|const|let|class) (\w+)", _script(True), re.MULTILINE)
+    assert len(names) > 100
+    assert len(set(names)) == len(names)
 
 
 @pytest.mark.parametrize("n", [1, 1000, 50_000])

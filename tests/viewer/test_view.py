@@ -12,9 +12,9 @@ import torch
 
 from horoball.data import ArrayTable, read
 from horoball.manifolds import PoincareBall
-from horoball.projection import frechet_mean, project
+from horoball.manifolds.projection import frechet_mean, project
 from horoball.training import TrainConfig
-from horoball.training.run import Run, train
+from horoball.training.table.run import Run, train
 from horoball.viewer import View, view, view_run
 from horoball.viewer.atlas import make_atlas
 from horoball.viewer.command import view_files
@@ -26,6 +26,7 @@ def unpack(made: View) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     data = base64.b64decode(re.search(r'id="arrays">(.*?)</script>', made.html, re.DOTALL)[1])
     places = {name: meta[name] for name in ("radius", "angle", "scale", "edges") if name in meta}
     places |= {column["name"]: column["values"] for column in meta["columns"]}
+    places |= {f"tree.{name}": at for name, at in meta.get("tree", {}).items() if isinstance(at, dict)}
     kinds = {"Float32": "<f4", "Float64": "<f8"}
     arrays = {
         name: np.frombuffer(data, kinds.get(at["type"], at["type"].lower()), at["length"], at["offset"])
@@ -70,7 +71,7 @@ def test_one_scale_for_all_points_is_kept() -> None:
         ({"z": np.array([[0.0, 0.0], [1.0, 0.0]])}, "row 1 has 1"),
         ({"z": np.array([[np.nan, 0.0]])}, "row 0 has nan"),
         ({"c": 0.0}, "needs c > 0"),
-        ({"colour": "x"}, "no column 'x'"),
+        ({"color": "x"}, "no column 'x'"),
         ({"labels": ["a"]}, "1 names for 2 points"),
         ({"scale": [1.0, -1.0]}, "2 numbers above 0"),
         ({"edges": [[0, 2]]}, "rows 0 to 1, got 0 to 2"),
@@ -143,15 +144,25 @@ def test_a_run_is_shown_with_its_label_its_scale_and_features(fitted: tuple[Run,
     assert meta["images"]["width"] == 3
 
 
-def test_a_parquet_table_brings_its_label(fitted: tuple[Run, ArrayTable], tmp_path: Path) -> None:
+@pytest.mark.parametrize("source", ["csv", "parquet", "streamed parquet"])
+def test_labels_and_ids_of_a_table_reach_the_page(source: str, fitted: tuple[Run, ArrayTable], tmp_path: Path) -> None:
     import pyarrow as pa
+    import pyarrow.csv
     import pyarrow.parquet as pq
 
     run, table = fitted
     rows = dict(zip(table.columns, table.take(slice(None)).T.numpy(), strict=True)) | {"type": table.labels}
-    pq.write_table(pa.table(rows), tmp_path / "rows.parquet", row_group_size=50)
-    meta, _ = unpack(view_run(run, read(tmp_path / "rows.parquet", "type")))
+    ids = [f"row-{i:03d}" for i in range(table.rows)]
+    path = tmp_path / f"rows.{source.split()[-1]}"
+    if source == "csv":
+        pa.csv.write_csv(pa.table(rows | {"key": ids}), path)
+    else:
+        pq.write_table(pa.table(rows | {"key": ids}), path, row_group_size=50)
+    meta, _ = unpack(view_run(run, read(path, "type", ids="key", streamed="streamed" in source or "auto")))
     assert meta["columns"][0]["categories"] == ["a", "b", "c"]
+    assert meta["names"] == ids
+    meta, _ = unpack(view_run(run, read(path, "type", ids="key"), labels=[f"{i}" for i in range(table.rows)]))
+    assert meta["names"][:2] == ["0", "1"]
 
 
 def test_runs_that_cannot_be_shown_are_refused(fitted: tuple[Run, ArrayTable]) -> None:
@@ -184,3 +195,8 @@ def test_a_picture_may_be_a_line() -> None:
     for shape in ((1, 784), (784, 1), (3, 5000)):
         made = make_atlas(np.zeros((2, *shape), np.uint8), 2)
         assert 0 < max(made["width"], made["height"]) <= 64
+
+
+def test_masks_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"^z has 2 masked values. Masks are not read"):
+        view(np.ma.masked_greater([[0.1, 0.2], [0.9, 0.0], [0.0, 0.8]], 0.5))

@@ -3,10 +3,13 @@
 `pip install "horoball[cells]"` brings anndata.
 """
 
-from horoball.cells.graph import neighbours
-from horoball.cells.model import CellModel, fit
+from horoball.cells.cell_tree import write_tree
+from horoball.cells.fitting import fit
+from horoball.cells.graph import neighbors
+from horoball.cells.label_transfer import transfer_labels
+from horoball.cells.model import CellModel
 from horoball.cells.picture import plot
 from horoball.cells.pseudotime import pseudotime
 from horoball.cells.simulate import simulate
 
-__all__ = ["CellModel", "fit", "neighbours", "plot", "pseudotime", "simulate"]
+__all__ = ["CellModel", "fit", "neighbors", "plot", "pseudotime", "simulate", "transfer_labels", "write_tree"]

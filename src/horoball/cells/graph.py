@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -10,36 +11,36 @@ import torch
 from scipy.sparse import csr_matrix
 from torch import Tensor
 
-from horoball.cells.places import ball_of, coordinates
+from horoball.cells.embedding_keys import ball_of, coordinates
 from horoball.manifolds import PoincareBall
 from horoball.neighbors import Index
 from horoball.neighbors.search import others
 
-__all__ = ["expect_neighbourhood", "fuzzy_weights", "nearest", "neighbours"]
+__all__ = ["check_neighborhood", "fuzzy_weights", "nearest", "neighbors"]
 
 _HALVINGS = 60  # of the interval of a width: to the last digit
 
 
-def neighbours(cells: Any, n_neighbors: int = 15, *, key: str = "poincare") -> None:
-    """Write the graph of nearest neighbours of an embedding, for scanpy's `neighbors_key`.
+def neighbors(cells: Any, n_neighbors: int = 15, *, key: str = "poincare") -> None:
+    """Write the graph of nearest neighbors of an embedding, for scanpy's `neighbors_key`.
 
-    Distances are exact. Neighbours are found by `horoball.neighbors.Index`: all of them up to 50,000 cells, 99 in a
-    hundred beyond. `sc.tl.leiden(cells, neighbors_key="poincare")` and others go on from there.
+    Distances are exact. Neighbors are found by `horoball.neighbors.Index`: all of them up to 50,000 cells, 99 in a
+    hundred beyond. `sc.tl.leiden(cells, neighbors_key="poincare")` and others start from there.
 
     Args:
         cells: AnnData with an embedding by `fit` or `CellModel.embed`.
-        n_neighbors: Size of a neighbourhood, the cell itself included, as in scanpy.
+        n_neighbors: Size of a neighborhood, the cell itself included, as in scanpy.
         key: Where the embedding is, "poincare" for obsm["X_poincare"]; obsp and uns get names after it.
 
     Example:
         >>> from horoball.cells import fit, simulate
         >>> cells = simulate(depth=2, cells=60, genes=30)
         >>> _ = fit(cells, max_epochs=1, hidden=(8,))
-        >>> neighbours(cells, n_neighbors=5)
+        >>> neighbors(cells, n_neighbors=5)
         >>> cells.obsp["poincare_distances"].nnz, cells.uns["poincare"]["params"]["n_neighbors"]
         (240, 5)
     """
-    expect_neighbourhood(n_neighbors)
+    check_neighborhood(n_neighbors)
     ball, z = ball_of(cells, key), coordinates(cells, key)
     n = len(z)
     k = min(n_neighbors, n) - 1
@@ -53,17 +54,19 @@ def neighbours(cells: Any, n_neighbors: int = 15, *, key: str = "poincare") -> N
     cells.uns[key]["params"] = dict(cells.uns[key]["params"]) | params
 
 
-def expect_neighbourhood(n_neighbors: int | None) -> None:
-    """Refuse a neighbourhood without neighbours; None is no graph at all.
+def check_neighborhood(n_neighbors: int | None) -> None:
+    """Refuse a neighborhood without neighbors; None is no graph at all.
 
     Example:
-        >>> expect_neighbourhood(1)
+        >>> check_neighborhood(1)
         Traceback (most recent call last):
         ...
-        ValueError: A neighbourhood has the cell and at least one other: n_neighbors >= 2, got 1.
+        ValueError: A neighborhood has the cell and at least one other: n_neighbors >= 2, got 1.
     """
+    if n_neighbors is not None and (isinstance(n_neighbors, bool) or not isinstance(n_neighbors, Integral)):
+        raise ValueError(f"n_neighbors is a whole number, or None for no graph, got {n_neighbors!r}.")
     if n_neighbors is not None and n_neighbors < 2:
-        raise ValueError(f"A neighbourhood has the cell and at least one other: n_neighbors >= 2, got {n_neighbors}.")
+        raise ValueError(f"A neighborhood has the cell and at least one other: n_neighbors >= 2, got {n_neighbors}.")
 
 
 def nearest(z: Tensor, ball: PoincareBall, k: int) -> tuple[np.ndarray, np.ndarray]:
@@ -85,12 +88,12 @@ def nearest(z: Tensor, ball: PoincareBall, k: int) -> tuple[np.ndarray, np.ndarr
 def fuzzy_weights(index: np.ndarray, distance: np.ndarray) -> csr_matrix:
     """How strongly points are joined, from 0 to 1: UMAP's fuzzy union of local exponentials.
 
-    Point i is joined to its neighbour j by a_ij = exp(−(d_ij − ρ_i)/s_i), where ρ_i is the distance to its nearest
-    neighbour and s_i is such that Σ_j a_ij = log₂ k, the point itself not counted among the k. Both directions are put
+    Point i is joined to its neighbor j by a_ij = exp(−(d_ij − ρ_i)/s_i), where ρ_i is the distance to its nearest
+    neighbor and s_i is such that Σ_j a_ij = log₂ k, the point itself not counted among the k. Both directions are put
     together as a + aᵀ − a·aᵀ.
 
     Args:
-        index: Numbers of the neighbours, shape (n, k).
+        index: Numbers of the neighbors, shape (n, k).
         distance: Their distances, the nearest first, shape (n, k).
 
     Example:

@@ -10,21 +10,23 @@ from typing import Any, Self
 import numpy as np
 import torch
 
-from horoball.annotated import annotated
-from horoball.cells.graph import expect_neighbourhood, neighbours
-from horoball.cells.places import write
-from horoball.data.cells import cell_table, is_cells
-from horoball.data.table import Table
+from horoball.cells.cell_tree import cell_tree
+from horoball.cells.differential import differential_expression
+from horoball.cells.embedding_keys import write
+from horoball.cells.expression import mean_elbo, normalized_expression, sample_counts
+from horoball.cells.graph import neighbors
+from horoball.cells.markers import branch_markers
+from horoball.cells.query import map_query
+from horoball.data.cells.cell_table import is_cells
+from horoball.data.tables.covariates import NUMBER
+from horoball.data.tables.table import Table
+from horoball.hierarchy.trees import Tree
 from horoball.manifolds import PoincareBall
-from horoball.models.posterior import mean_scale
-from horoball.training import choices
-from horoball.training.config import TrainConfig
-from horoball.training.likelihood import cell_fields
-from horoball.training.progress import Bar, Silent
-from horoball.training.run import Run, train
-from horoball.training.stored import expect_whole
+from horoball.numerics.random import seed_from
+from horoball.training.progress import watched
+from horoball.training.table.run import Run
 
-__all__ = ["CellModel", "fit"]
+__all__ = ["CellModel"]
 
 
 @dataclass(repr=False)
@@ -33,7 +35,7 @@ class CellModel:
 
     Example:
         >>> import tempfile
-        >>> from horoball.cells import simulate
+        >>> from horoball.cells import fit, simulate
         >>> cells = simulate(depth=2, cells=60, genes=30)
         >>> model = fit(cells, batch_key="batch", max_epochs=1, hidden=(8,))
         >>> folder = tempfile.mkdtemp()
@@ -46,12 +48,13 @@ class CellModel:
     """
 
     run: Run
-    key: str = "poincare"  # names the places in AnnData that are written to
+    key: str = "poincare"  # of the embedding in AnnData
 
     def __repr__(self) -> str:
-        given = f", given {', '.join(self.batches)}" if self.batches else ""
-        d, rows = self.run.about["model"]["d"], self.run.about["rows"]
-        return f"CellModel({rows:,} cells, {len(self.genes):,} genes{given}; d = {d}, c = {self.c:.4g})"
+        names = self.run.record.covariates
+        given = f", given {', '.join(names)}" if names else ""
+        d = self.run.record.model.d
+        return f"CellModel({self.run.record.rows:,} cells, {len(self.genes):,} genes{given}; d = {d}, c = {self.c:.4g})"
 
     @property
     def genes(self) -> list[str]:
@@ -60,8 +63,8 @@ class CellModel:
 
     @property
     def batches(self) -> dict[str, list[str]]:
-        """What the model was given: columns of obs, and the categories it has seen of each."""
-        return dict(self.run.about.get("covariates", {}))
+        """The batch keys of the fit, with the categories of each."""
+        return {name: known for name, known in self.run.record.covariates.items() if known != [NUMBER]}
 
     @property
     def ball(self) -> PoincareBall:
@@ -86,24 +89,260 @@ class CellModel:
 
         Args:
             cells: AnnData, in memory or backed.
-            n_neighbors: Size of the neighbourhoods of the graph, see `neighbours`; None for no graph.
+            n_neighbors: Size of the neighborhoods of the graph, see `neighbors`; None for no graph.
 
         Returns:
             Ball coordinates in float64, shape (cells, d), as they stand in obsm["X_poincare"].
         """
         if not is_cells(cells) or isinstance(cells, str | Path):
             raise TypeError(f"Cells come as AnnData, got {type(cells).__name__}. Read a file with anndata.read_h5ad.")
-        return self._write(cells, self.run.read(cells), n_neighbors)
+        return self.write(cells, self.run.read(cells), n_neighbors)
+
+    def tree(
+        self, cells: Any, groupby: str, *, root: str | None = None, draws: int = 100, random_state: Any = 0
+    ) -> Tree:
+        """The tree of groups of cells, such as cell types, with the support of every branch.
+
+        It is also written to `uns["dendrogram_<groupby>"]`, where scanpy's plots look, and with its support to
+        `uns["poincare_tree"]`.
+
+        Args:
+            cells: AnnData.
+            groupby: Column of obs with the groups.
+            root: The group that the tree is seen from, such as the stem cells; the center of all cells if not given.
+            draws: Replicates for the support: cells are drawn again within their groups, moved by draws from their
+                posteriors, and seen through genes drawn again.
+            random_state: Seed.
+
+        Example:
+            >>> from horoball.cells import fit, simulate
+            >>> cells = simulate(depth=2, cells=60, genes=30)
+            >>> fit(cells, max_epochs=1, hidden=(8,)).tree(cells, "branch", draws=5).leaves
+            7
+        """
+        options: dict[str, Any] = {"root": root, "draws": draws, "key": self.key, "seed": seed_from(random_state)}
+        return cell_tree(self.run, cells, groupby, **options)
+
+    def markers(
+        self,
+        cells: Any,
+        tree: Tree,
+        groupby: str,
+        *,
+        support: float = 0.5,
+        n_genes: int = 5,
+        delta: float = 0.25,
+        fdr: float = 0.05,
+        draws: int = 2000,
+        random_state: Any = 0,
+    ) -> Any:
+        """Marker genes of every branch and group of a tree: those higher than in the rest of the branch above.
+
+        They are also written to `uns["poincare_markers"]`.
+
+        Args:
+            cells: AnnData.
+            tree: A tree of groups, by `tree`.
+            groupby: Column of obs with the groups.
+            support: Branches with less support are passed over.
+            n_genes: Most genes of a branch.
+            delta: Smallest log-fold change that matters, see `differential_expression`.
+            fdr: Expected share of false discoveries among the genes of a comparison.
+            draws: Pairs of cells in a comparison.
+            random_state: Seed.
+
+        Returns:
+            A data frame with a row for each branch and gene.
+
+        Example:
+            >>> from horoball.cells import fit, simulate
+            >>> cells = simulate(depth=2, cells=60, genes=30)
+            >>> model = fit(cells, max_epochs=1, hidden=(8,))
+            >>> "gene" in model.markers(cells, model.tree(cells, "branch", draws=2), "branch", draws=20)
+            True
+        """
+        options: dict[str, Any] = {"delta": delta, "fdr": fdr, "draws": draws, "seed": seed_from(random_state)}
+        return branch_markers(self.run, cells, tree, groupby, support=support, most=n_genes, key=self.key, **options)
+
+    def map_query(
+        self,
+        cells: Any,
+        reference: Any = None,
+        *,
+        max_epochs: int = 100,
+        learning_rate: float = 5e-3,
+        n_neighbors: int | None = 15,
+        random_state: Any = 0,
+        verbose: bool = True,
+    ) -> CellModel:
+        """Place new cells on the map, which stays as it is: cells of a new batch, or with fewer genes.
+
+        A batch that the model does not know gets weights of its own, trained on its cells while all others are frozen,
+        as scArches does. Genes that are missing are filled in by what the model expects given the others; at least half
+        must be there.
+
+        Writes the same keys as `embed`. With a reference also `obs["poincare_surprise"]`, what the model leaves
+        unexplained of a cell and its nearest new cells, about 1 if it is right; and `obs["poincare_novelty"]`, the
+        share of cells of the reference that surprise less. Of cells like the reference, one in twenty is above 0.95.
+
+        Args:
+            cells: AnnData of new cells.
+            reference: AnnData of the fit, whose cells say what is usual; None for no novelty.
+            max_epochs: Epochs for the weights of new batches; none are trained if all batches are known.
+            learning_rate: Learning rate of these weights.
+            n_neighbors: Size of the neighborhoods of the graph among the new cells; None for no graph.
+            random_state: Seed.
+            verbose: Whether to show progress.
+
+        Returns:
+            The model that knows the new batches, for `normalized_expression` and the others.
+
+        Example:
+            >>> from horoball.cells import fit, simulate
+            >>> cells = simulate(depth=2, cells=60, genes=30)
+            >>> model = fit(cells, batch_key="batch", max_epochs=1, hidden=(8,))
+            >>> new = simulate(depth=2, cells=20, genes=30, seed=1)
+            >>> new.obs["batch"] = "later"
+            >>> model.map_query(new, cells, max_epochs=1, n_neighbors=None).batches
+            {'batch': ['a', 'b', 'later']}
+        """
+        if not is_cells(cells) or isinstance(cells, str | Path):
+            raise TypeError(f"Cells come as AnnData, got {type(cells).__name__}. Read a file with anndata.read_h5ad.")
+        options: dict[str, Any] = {"max_epochs": max_epochs, "learning_rate": learning_rate, "key": self.key}
+        options |= {"n_neighbors": n_neighbors, "seed": seed_from(random_state)}
+        with watched(verbose) as progress:
+            run = map_query(self.run, cells, reference, progress=progress, **options)
+        return CellModel(run, self.key)
+
+    def normalized_expression(
+        self,
+        cells: Any,
+        *,
+        library_size: float | str = 1e4,
+        batch: str | Sequence[str] | None = None,
+        genes: Sequence[str] | None = None,
+        draws: int = 10,
+        random_state: Any = 0,
+    ) -> Any:
+        """Denoised expression: the means that the decoder gives genes, averaged over the cells' posteriors.
+
+        Args:
+            cells: AnnData.
+            library_size: Sum of a cell's expression over all genes of the model, or "observed" for its own counts.
+            batch: Batch in which cells are decoded, so that they can be compared: a category, several to average over,
+                or "all". None leaves every cell in its own.
+            genes: Genes to return; all if not given.
+            draws: Points per cell drawn from its posterior; 0 decodes the posterior mean. More draws are less noisy and
+                take longer. Useful: 1 to 100.
+            random_state: Seed.
+
+        Returns:
+            A data frame of shape (cells, genes).
+
+        Example:
+            >>> from horoball.cells import fit, simulate
+            >>> cells = simulate(depth=2, cells=60, genes=30)
+            >>> model = fit(cells, batch_key="batch", max_epochs=1, hidden=(8,))
+            >>> model.normalized_expression(cells, batch="a", genes=["gene3", "gene7"]).shape
+            (60, 2)
+        """
+        seed = seed_from(random_state)
+        options: dict[str, Any] = {"library_size": library_size, "batch": batch, "genes": genes, "draws": draws}
+        return normalized_expression(self.run, cells, seed=seed, **options)
+
+    def differential_expression(
+        self,
+        cells: Any,
+        groupby: str,
+        group1: str | None = None,
+        group2: str | None = None,
+        *,
+        delta: float = 0.25,
+        fdr: float = 0.05,
+        draws: int = 5000,
+        batch: str | None = "all",
+        pseudocount: float | None = None,
+        random_state: Any = 0,
+    ) -> Any:
+        """Genes that differ between groups of cells, with log-fold changes, their probability and calls.
+
+        As in scvi-tools' "change" mode, a draw takes a cell of each group, a point from the posterior of each, and
+        decodes both in the same batch. The log-fold change is log₂(share₁ + ε) − log₂(share₂ + ε); `proba_de` is the
+        share of draws in which it is at least δ either way. `is_de_fdr_0.05` calls the most probable genes, as long as
+        the mean of 1 − proba_de over those called stays below 0.05.
+
+        Args:
+            cells: AnnData.
+            groupby: Column of obs with the groups.
+            group1: A group; each in turn if not given.
+            group2: The group to compare with; all other cells if not given.
+            delta: δ, the smallest log-fold change that matters. Larger values call fewer genes. Useful: 0.1 to 1.
+            fdr: Expected share of false discoveries among the genes called.
+            draws: Pairs of cells. More are less noisy and take longer. Useful: 1000 to 10000.
+            batch: "all" pairs cells in every batch in turn, a category in that one; None leaves cells in their own.
+            pseudocount: ε, added to shares. If not given, it is what the model gives genes without any count.
+            random_state: Seed.
+
+        Returns:
+            A data frame with a row for each gene and comparison, the most probable first.
+
+        Example:
+            >>> from horoball.cells import fit, simulate
+            >>> cells = simulate(depth=2, cells=60, genes=30)
+            >>> model = fit(cells, batch_key="batch", max_epochs=1, hidden=(8,))
+            >>> table = model.differential_expression(cells, "branch", "00", draws=100)
+            >>> table["comparison"].iloc[0], "is_de_fdr_0.05" in table
+            ('00 vs rest', True)
+        """
+        options: dict[str, Any] = {"delta": delta, "fdr": fdr, "draws": draws, "batch": batch}
+        options |= {"pseudocount": pseudocount, "seed": seed_from(random_state)}
+        return differential_expression(self.run, cells, groupby, group1, group2, **options)
+
+    def sample(self, cells: Any, *, prior: bool = False, random_state: Any = 0) -> Any:
+        """Counts drawn from the model, as AnnData: to see whether it makes cells like those it was fitted to.
+
+        Every cell keeps its row of obs, its batch and its library size.
+
+        Args:
+            cells: AnnData.
+            prior: Whether coordinates are drawn from the prior, and not from the posterior of the cell.
+            random_state: Seed.
+
+        Example:
+            >>> from horoball.cells import fit, simulate
+            >>> cells = simulate(depth=2, cells=60, genes=30)
+            >>> made = fit(cells, max_epochs=1, hidden=(8,)).sample(cells)
+            >>> made.shape, bool((made.X.data % 1 == 0).all())
+            ((60, 30), True)
+        """
+        return sample_counts(self.run, cells, prior=prior, seed=seed_from(random_state))
+
+    def elbo(self, cells: Any, *, draws: int = 1, random_state: Any = 0) -> float:
+        """The evidence lower bound in nats per cell, averaged over cells. Higher is better.
+
+        Args:
+            cells: AnnData; cells that were held out tell how well the model generalizes.
+            draws: Points per cell. More are less noisy.
+            random_state: Seed.
+
+        Example:
+            >>> from horoball.cells import fit, simulate
+            >>> cells = simulate(depth=2, cells=60, genes=30)
+            >>> fit(cells, max_epochs=1, hidden=(8,)).elbo(cells) < 0
+            True
+        """
+        return mean_elbo(self.run, cells, draws=draws, seed=seed_from(random_state))
 
     @torch.no_grad()
-    def _write(self, cells: Any, table: Table, n_neighbors: int | None) -> np.ndarray:
+    def write(self, cells: Any, table: Table, n_neighbors: int | None) -> np.ndarray:
+        """Write the map of a table's rows to their AnnData, and return it; see `embed`."""
         means, scales = [], []
         for q in self.run.posteriors(table):
-            means.append(q.mean)
-            scales.append(mean_scale(q))
-        write(cells, torch.cat(means), torch.cat(scales), self.ball, self.key)
+            means.append(q.mean.cpu())
+            scales.append(q.mean_scale.cpu())
+        write(cells, torch.cat(means), torch.cat(scales), PoincareBall(self.c), self.key)
         if n_neighbors is not None:
-            neighbours(cells, n_neighbors, key=self.key)
+            neighbors(cells, n_neighbors, key=self.key)
         return np.asarray(cells.obsm[f"X_{self.key}"])
 
     def save(self, folder: str | Path) -> None:
@@ -114,94 +353,4 @@ class CellModel:
     def load(cls, folder: str | Path) -> Self:
         """Read a model back from a folder that `save` or `horoball fit cells.h5ad` wrote."""
         run = Run.load(Path(folder))
-        model = cls(run, run.about.get("key") or "poincare")
-        with expect_whole(Path(folder), "does not hold a whole model of cells"):
-            repr(model)  # tells what a record lacks now, not when it is first shown
-        return model
-
-
-def fit(
-    cells: Any,
-    *,
-    layer: str | None = "auto",
-    batch_key: str | Sequence[str] | None = None,
-    n_components: int = 2,
-    c: float | str = 1.0,
-    posterior: str = "wrapped",
-    likelihood: str = "negative_binomial",
-    hidden: int | tuple[int, ...] = (128,),
-    beta: float = 1.0,
-    distance_weight: float | str = "auto",
-    max_epochs: int = 200,
-    batch_size: int = 128,
-    learning_rate: float = 1e-3,
-    validation_fraction: float = 0.1,
-    patience: int = 20,
-    n_neighbors: int | None = 15,
-    key_added: str = "poincare",
-    random_state: int | None = 0,
-    folder: str | Path | None = None,
-    resume: bool = False,
-    verbose: bool = False,
-) -> CellModel:
-    """Fit a map to cells, and write it to their AnnData.
-
-    Writes obsm["X_poincare"] (ball coordinates), obsm["X_poincare_std"] (posterior scale), and the graph of nearest
-    cells in obsp and uns["poincare"], which scanpy takes as `neighbors_key="poincare"`.
-
-    Args:
-        cells: AnnData, in memory or backed by a file.
-        layer: Name of the layer with the raw counts, None for X; "auto" is the layer "counts" if there is one,
-            otherwise X.
-        batch_key: Column of obs, or several, with what the map should not show: batches, donors, chemistries.
-        n_components: Dimension of the ball.
-        c: Minus the curvature; 0 for the Euclidean model, "learn" to learn it from 1.
-        posterior: "wrapped", or "riemannian", which in many dimensions mixes batches only after many epochs.
-        likelihood: "negative_binomial" for counts, which "auto" is too; "normal" for real numbers, such as logarithms.
-        hidden: Sizes of the encoder's hidden layers, or the size of one; the decoder has them in reverse.
-        beta: Weight of the divergence.
-        distance_weight: Weight of the term that keeps distances along the data, within batches; "auto" switches it on
-            for maps, of two or three dimensions.
-        max_epochs: Most passes over the cells.
-        batch_size: Cells of a step.
-        learning_rate: Of Adam.
-        validation_fraction: Part of the cells held out for early stopping.
-        patience: Epochs without a better validation loss before stopping.
-        n_neighbors: Size of the neighbourhoods of the graph, see `neighbours`; None for no graph.
-        key_added: Names the places that are written to.
-        random_state: Seed; the same seed gives the same map, and None another one each time.
-        folder: Where the run is kept while it trains, with checkpoints; nothing is written without one.
-        resume: Go on with the folder's run, if there is one.
-        verbose: Whether a progress bar is shown.
-
-    Example:
-        >>> from horoball.cells import simulate
-        >>> cells = simulate(depth=2, cells=60, genes=30)
-        >>> model = fit(cells, batch_key="batch", max_epochs=2, hidden=(16,))
-        >>> cells.obsm["X_poincare"].shape, model.batches
-        ((60, 2), {'batch': ['a', 'b']})
-    """
-    annotated()
-    if not is_cells(cells) or isinstance(cells, str | Path):
-        raise TypeError(f"Cells come as AnnData, got {type(cells).__name__}. Read a file with anndata.read_h5ad.")
-    expect_neighbourhood(n_neighbors)
-    batch = [batch_key] if isinstance(batch_key, str) else list(batch_key or ())
-    table = cell_table(cells, layer=layer, batch=batch)
-    fields = cell_fields(likelihood)
-    library = bool(fields.get("library"))
-    config = TrainConfig(
-        distance_weight=choices.distance_weight(distance_weight, table, n_components, library=library),
-        max_epochs=max_epochs,
-        batch_size=batch_size,
-        learning_rate=learning_rate,
-        beta=beta,
-        seed=int(np.random.default_rng().integers(1 << 31)) if random_state is None else random_state,
-        validation=validation_fraction,
-        patience=patience,
-    )
-    fields |= {"d": n_components, "posterior": posterior, "hidden": hidden, **choices.curvature_fields(c)}
-    place, progress = None if folder is None else Path(folder), Bar() if verbose else Silent()
-    run = train(table, fields, config, place, resume=resume, progress=progress, about={"key": key_added})
-    model = CellModel(run, key_added)
-    model._write(cells, table, n_neighbors)
-    return model
+        return cls(run, run.record.key or "poincare")

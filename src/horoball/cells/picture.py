@@ -1,4 +1,4 @@
-"""Cells on the disc, coloured by what is known of them."""
+"""Cells on the disc, colored by what is known of them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from horoball import plotting
-from horoball.cells.places import ball_of
+from horoball.cells.embedding_keys import ball_of
 
 __all__ = ["plot"]
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from horoball.cells.places import ball_of, coordinates
-from horoball.projection import frechet_mean
+from horoball.cells.embedding_keys import ball_of, coordinates
+from horoball.manifolds.projection import frechet_mean
 
 __all__ = ["pseudotime"]
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from horoball.annotated import annotated
+from horoball.runtime.extras import require_anndata
 
 __all__ = ["simulate"]
 
@@ -77,7 +77,7 @@ def simulate(
     share /= share.sum(1, keepdims=True)
     mean = share * np.exp(rng.normal(np.log(library) + deep[batch], 0.3))[:, None]
     counts = csr_matrix(rng.poisson(rng.gamma(dispersion, mean / dispersion)).astype(np.float32))
-    adata = annotated().AnnData(counts, layers={"counts": counts.copy()})
+    adata = require_anndata().AnnData(counts, layers={"counts": counts.copy()})
     adata.obs_names = [f"cell{i}" for i in range(cells)]
     adata.var_names = [f"gene{i}" for i in range(genes)]
     adata.obs["branch"] = branch

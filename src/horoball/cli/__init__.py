@@ -1,6 +1,15 @@
 """The command line: `horoball --help`."""
 
-from horoball.cli import graphs, models, pictures, reproduce
-from horoball.cli.console import app
+from typing import Any
 
-__all__ = ["app", "graphs", "models", "pictures", "reproduce"]
+__all__ = ["app"]
+
+
+def __getattr__(name: str) -> Any:
+    """Import the commands when they are first asked for, so that even this can be interrupted."""
+    if name != "app":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from horoball.cli import graphs, lineage, models, pictures, reproduce, tree  # noqa: F401  which add themselves
+    from horoball.cli.console import app
+
+    return app

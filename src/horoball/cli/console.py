@@ -1,27 +1,37 @@
-"""What the commands share: the application, errors that a person can act on, tables of numbers."""
+"""The application, and the one way to a person's terminal: results, messages, warnings and errors.
+
+Note [Terminal]: names of files, columns, labels and nodes come from others, and a terminal obeys what it is sent. So
+everything that is printed goes through `say` or `print_table`. Characters that a terminal acts on or does not show are
+replaced by visible ones, and nothing is read as markup.
+"""
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import sys
+import warnings
 from collections.abc import Callable
 from functools import wraps
+from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.table import Table as RichTable
+from rich.text import Text
 
-if TYPE_CHECKING:
-    from horoball.training.run import Run
+from horoball.cli.printable import json_line, printable
+from horoball.cli.usage import Commands
+from horoball.runtime.memory import memory_asked
+from horoball.runtime.stopping import interrupted
 
 __all__ = ["app"]
 
 app = typer.Typer(
     name="horoball",
+    cls=Commands,
     help="Learn a map of a hierarchy: a variational auto-encoder on the Poincaré ball, from a table of numbers or "
     "from the edges of a graph.",
     no_args_is_help=True,
@@ -29,106 +39,120 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 FIRST = os.environ.get("RANK", "0") == "0"  # of processes that torchrun started, one speaks
-console = Console(stderr=True, quiet=not FIRST)
+console = Console(stderr=True, quiet=not FIRST, markup=False, emoji=False)
 
 
-def for_people(command: Callable[..., None]) -> Callable[..., None]:
+def _version(asked: bool) -> None:
+    if asked:
+        print(f"horoball {version('horoball')}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version_: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Options before a command's name."""
+
+
+def say(text: object, style: str = "", *, every_rank: bool = False) -> None:
+    """Print one line for a person, on stderr.
+
+    Args:
+        text: What to say; it may hold text from others.
+        style: A color.
+        every_rank: Whether processes that are quiet otherwise say it too.
+    """
+    to = Console(stderr=True, markup=False, emoji=False) if every_rank else console
+    to.print(Text(printable(text), style), soft_wrap=True)
+
+
+def print_table(results: dict[str, Any]) -> None:
+    """Print results: a table at a terminal, JSON with numbers as numbers in a pipe.
+
+    Args:
+        results: Texts, whole numbers and floats by name, or lists and dicts of these.
+    """
+    if not FIRST:
+        return
+    if not at_terminal():
+        print(json_line(results))
+        return
+    table = RichTable(show_header=False)
+    for name, value in results.items():
+        table.add_row(Text(printable(name)), Text(printable(_shown(value))))
+    Console(markup=False, emoji=False).print(table)
+
+
+def at_terminal() -> bool:
+    """Whether results are read by a person."""
+    return sys.stdout.isatty()
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {_shown(each)}" for name, each in value.items())
+    if isinstance(value, list):
+        return " ".join(map(_shown, value))
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)
+
+
+def reports_errors(command: Callable[..., None]) -> Callable[..., None]:
     """What a person can act on becomes one line and exit code 1; Ctrl-C says what is left, with exit code 130."""
 
     @wraps(command)
     def run(*arguments: Any, **options: Any) -> None:
+        from horoball.data.files.names import check_text
+        from horoball.storage.settings import called  # brings numpy, which --help does not need
+
+        log_to_console(logging.WARNING)
         try:
-            command(*arguments, **options)
+            for value in options.values():
+                if isinstance(value, Path):  # runs and outputs; data, which are given as text, may have any name
+                    check_text(value)
+            with warnings.catch_warnings(), memory_asked(), called(d="dim"):
+                warnings.showwarning = _warn
+                command(*arguments, **options)
         except KeyboardInterrupt as error:
-            console.print(str(error) or "Stopped.", style="yellow", markup=False)
+            say(str(error) or "Stopped.", "yellow")
             raise typer.Exit(130) from None
-        except (ValueError, OSError, FloatingPointError, TypeError, ImportError) as error:
-            # Ranks that are quiet say what stopped them: those of `embed` may each be alone on a machine.
-            who = "Error" if FIRST else f"Error on rank {os.environ['RANK']}"
-            Console(stderr=True).print(f"{who}: {error}", style="red", markup=False, soft_wrap=True)
+        except (ValueError, OSError, FloatingPointError, TypeError, ImportError, MemoryError) as error:
+            if interrupted():  # an import or a callback has made another error of it
+                raise typer.Exit(130) from None
+            _say_error(str(error) or type(error).__name__)
             raise typer.Exit(1) from None
 
     return run
 
 
-Data = Annotated[
-    str, typer.Argument(help="A .csv, .tsv, .parquet, .npy, .npz or .h5ad file, or a folder of .parquet files.")
-]
-RunFolder = Annotated[Path, typer.Argument(help="The folder that `horoball fit` wrote.")]
-Label = Annotated[str | None, typer.Option(help="A column to keep aside, as the colour of a map.")]
-Id = Annotated[str | None, typer.Option("--id", help="A column with the rows' names.")]
-Output = Annotated[Path, typer.Option("--output", "-o", help="The file to write.")]
+def _say_error(text: str) -> None:
+    # Ranks that are quiet say what stopped them: those of `embed` may each be alone on a machine.
+    who = "Error" if FIRST else f"Error on rank {os.environ['RANK']}"
+    say(f"{who}: {text}", "red", every_rank=True)
 
 
-def number(option: str, given: str, word: str) -> float | str:
-    """An option that is a number or a word."""
-    try:
-        return word if given == word else float(given)
-    except ValueError:
-        raise ValueError(f"{option} is a number or '{word}', got {given!r}.") from None
+def _warn(message: Warning | str, *_: Any, **__: Any) -> None:
+    """A warning for a person: what it says, without the line of code that says it."""
+    say(f"Warning: {message}", "yellow")
 
 
-def is_parquet(output: Path) -> None:
-    """Refuse to write a table to a file of another kind."""
-    if output.suffix.lower() not in (".parquet", ".pq"):
-        raise ValueError(f"The output is a Parquet file; give it a name that ends in .parquet, not {output.name!r}.")
+class _ToConsole(logging.Handler):
+    """Log messages as lines for a person."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Print a message."""
+        say(self.format(record))
 
 
-def read_for(data: str, fitted: Run, ids: str | None = None) -> Any:
-    """The table for a fitted model; its label column need not be there."""
-    return fitted.read(data, ids)
-
-
-def show(run: Run, folder: Path) -> None:
-    """Print what a run is and how it went."""
-    about = run.about
-    model = about["model"]
-    # The weights are those of the best validation loss, where one was watched.
-    kept = min(run.history, key=lambda line: line.get("validation", -line["epoch"]), default={})
-    numbers = {
-        "run": str(folder),
-        "rows × columns": f"{about['rows']:,} × {len(run.columns)}",
-        "posterior": f"{model['posterior']}, d = {model['d']}, c = {run.model.ball.c_value:.4g}",
-        "likelihood": model["likelihood"],
-        "settings": _settings(about),
-        "epochs": str(len(run.history)),
-    }
-    numbers |= {"best epoch": f"{kept['epoch']:.0f}"} if "validation" in kept else {}
-    numbers |= {name: f"{kept[name]:.4f}" for name in ("loss", "kl", "validation") if name in kept}
-    print_table(numbers)
-
-
-def _settings(about: dict[str, Any]) -> str:
-    """What the same command has to be given again to go on with a run."""
-    model, training = about["model"], about.get("training", {})
-    numbers = ("batch_size", "learning_rate", "beta", "distance_weight", "validation", "patience", "seed")
-    asked = {"hidden": " ".join(map(str, model["hidden"])), "decoder": model["decoder"]}
-    asked |= {name.replace("_", " "): f"{training[name]:g}" for name in numbers if name in training}
-    asked |= {name: str(about[name]) for name in ("label", "ids") if about.get(name) is not None}
-    asked |= {name: str(value) for name, value in about.get("reading", {}).items() if value}
-    return ", ".join(f"{name} {value}" for name, value in asked.items())
-
-
-def print_table(numbers: dict[str, str]) -> None:
-    """A table for a person, JSON for a pipe."""
-    if not FIRST:
-        return
-    if not sys.stdout.isatty():
-        print(json.dumps(numbers, ensure_ascii=False))
-        return
-    table = RichTable(show_header=False)
-    for name, value in numbers.items():
-        table.add_row(name, value)
-    Console().print(table, markup=False)
-
-
-def log_to_console() -> None:
-    """Let the library's messages be seen."""
+def log_to_console(level: int = logging.INFO) -> None:
+    """Let the library's messages be seen, from a level on."""
     if not FIRST:
         return
     logger = logging.getLogger("horoball")
-    logger.setLevel(logging.INFO)
+    logger.setLevel(level)
     if not logger.handlers:
-        handler = logging.StreamHandler()
-        handler.setFormatter(logging.Formatter("%(message)s"))
-        logger.addHandler(handler)
+        logger.addHandler(_ToConsole())

@@ -1,39 +1,44 @@
-"""Commands around a model: `horoball fit`, `embed`, `export`, `evaluate`, `sample`, `info`."""
+"""Commands around a model: `horoball fit`, `embed`, `export`, `evaluate`, `sample`, `impute`, `info`."""
 
 from __future__ import annotations
 
 import os
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from horoball.cli.console import (
+from horoball.cli.arguments import (
+    BatchSize,
+    Beta,
+    Curvature,
     Data,
+    Device,
+    Dim,
+    Hidden,
     Id,
     Label,
-    Output,
+    LearningRate,
+    MaxEpochs,
+    Precision,
+    Quiet,
+    Resume,
     RunFolder,
-    app,
-    console,
-    for_people,
-    is_parquet,
-    log_to_console,
+    Seed,
+    TableFile,
+    given,
+    likelihood_name,
     number,
-    print_table,
-    read_for,
-    show,
+    posterior_name,
 )
+from horoball.cli.console import app, console, log_to_console, print_table, reports_errors, say
+
+if TYPE_CHECKING:
+    from horoball.training.record import TableRecord
+    from horoball.training.table.run import Run
 
 __all__: list[str] = []
-
-
-class Posterior(StrEnum):
-    """Kinds of posterior."""
-
-    riemannian = "riemannian"
-    wrapped = "wrapped"
 
 
 class DecoderName(StrEnum):
@@ -44,139 +49,223 @@ class DecoderName(StrEnum):
     mlp = "mlp"
 
 
-class LikelihoodName(StrEnum):
-    """Kinds of likelihood."""
+class TableKind(StrEnum):
+    """What the rows of a table are."""
 
-    auto = "auto"
-    normal = "normal"
-    bernoulli = "bernoulli"
-    poisson = "poisson"
-    negative_binomial = "negative_binomial"
-    categorical = "categorical"
+    table = "table"
+    vectors = "vectors"
 
 
 @app.command()
-@for_people
+@reports_errors
 def fit(
     data: Data,
-    output: Annotated[Path, typer.Option("--output", "-o", help="The folder to keep the run in.")],
-    dim: Annotated[int, typer.Option(help="Dimension of the ball.")] = 2,
-    c: Annotated[
-        str, typer.Option(help="Minus the curvature: a number, 0 for the Euclidean model, or 'learn'.")
-    ] = "1.0",
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for checkpoints and the fitted model.")],
+    dim: Dim = None,
+    c: Curvature = None,
     posterior: Annotated[
-        Posterior | None, typer.Option(help="Kind of posterior; riemannian unless told, and wrapped for cells.")
+        str | None,
+        typer.Option(
+            callback=posterior_name,
+            help="Posterior family: riemannian, wrapped or one of a plugin. [default: riemannian; wrapped for cells]",
+        ),
     ] = None,
-    likelihood: Annotated[LikelihoodName, typer.Option(help="Law of the data.")] = LikelihoodName.auto,
+    likelihood: Annotated[
+        str | None,
+        typer.Option(
+            callback=likelihood_name,
+            help="Likelihood of the observations: normal for real numbers, bernoulli for values in [0, 1], poisson or "
+            "negative_binomial for counts, zero_inflated_negative_binomial or zero_inflated_gamma for counts with more "
+            "zeros or with fractions, categorical, ordinal or circular for codes 0, 1, 2 …, log_normal for positive "
+            "numbers, von_mises_fisher for vectors, mixed for one per column (see --columns), or a plugin's. 'auto' "
+            "chooses by the values, and prints its choice. [default: auto]",
+        ),
+    ] = None,
     decoder: Annotated[
-        DecoderName, typer.Option(help="First step of the decoder: 'gyroplane' is the paper's.")
-    ] = DecoderName.gyroplane,
-    prior_scale: Annotated[str, typer.Option(help="Standard deviation of the prior: a number, or 'learn'.")] = "1.0",
+        DecoderName | None,
+        typer.Option(help="First layer of the decoder; 'gyroplane' is the paper's. [default: gyroplane]"),
+    ] = None,
+    prior_scale: Annotated[
+        str | None,
+        typer.Option(
+            help="Standard deviation of the prior: a number, or 'learn'. Larger values spread the embedding. "
+            "Useful: 0.5 to 2. [default: 1.0]"
+        ),
+    ] = None,
     label: Label = None,
     id_: Id = None,
-    layer: Annotated[str, typer.Option(help="Of an .h5ad file: the layer with the counts, or X.")] = "auto",
+    columns: Annotated[
+        str | None,
+        typer.Option(
+            help="Kinds of columns, such as 'age:real,rating:ordinal,id:skip'; the others are guessed. Kinds: real, "
+            "positive, count, binary, category, ordinal, circular, date, skip."
+        ),
+    ] = None,
+    drop: Annotated[str | None, typer.Option(help="Columns to leave out, separated by commas.")] = None,
+    kind: Annotated[
+        TableKind,
+        typer.Option(
+            help="What a row is: values of columns, or a vector, compared by its cosine: likelihood von_mises_fisher."
+        ),
+    ] = TableKind.table,
+    column: Annotated[
+        str | None,
+        typer.Option(help="Of vectors: the column of lists that holds them, if there is more than one."),
+    ] = None,
+    layer: Annotated[
+        str | None,
+        typer.Option(help="Of an .h5ad file: the layer with the counts, or X. [default: 'counts' if there, else X]"),
+    ] = None,
     batch: Annotated[
-        list[str] | None, typer.Option(help="Of an .h5ad file: a column of obs that the map should not show.")
+        list[str] | None, typer.Option(help="Of an .h5ad file: batch key in obs to correct for; may be repeated.")
     ] = None,
-    max_epochs: Annotated[int, typer.Option(help="Most passes over the rows.")] = 200,
-    batch_size: Annotated[int, typer.Option(help="Rows of a step.")] = 128,
-    learning_rate: Annotated[float, typer.Option(help="Step size of Adam.")] = 1e-3,
-    hidden: Annotated[
-        int | None, typer.Option(help="Size of the hidden layers; 200 unless told, and 128 for cells.")
-    ] = None,
-    beta: Annotated[float, typer.Option(help="Weight of the divergence.")] = 1.0,
+    max_epochs: MaxEpochs = None,
+    batch_size: BatchSize = None,
+    learning_rate: LearningRate = None,
+    hidden: Hidden = None,
+    beta: Beta = None,
     distance_weight: Annotated[
-        str, typer.Option(help="Weight of the term that keeps distances; 'auto' is for maps, 0 the paper's objective.")
-    ] = "auto",
-    validation: Annotated[float, typer.Option(help="Part of the rows held out for early stopping.")] = 0.1,
-    patience: Annotated[int, typer.Option(help="Epochs without improvement before stopping; 0 for never.")] = 20,
-    seed: Annotated[int, typer.Option(help="Seed of all random numbers.")] = 0,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in the folder.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar.")] = False,
-    tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Metrics for TensorBoard, in the folder.")] = False,
+        str | None,
+        typer.Option(
+            help="Weight of the terms of a map, which keep distances and neighbors: a number, or 'auto', 5 a feature "
+            "for maps. Larger values make a more faithful map at the cost of the likelihood; 0 is the paper's "
+            "objective. [default: auto]"
+        ),
+    ] = None,
+    locality: Annotated[
+        float | None,
+        typer.Option(
+            help="From global to local: share of the neighbor term in that weight. 0 keeps distances, 1 nearest "
+            "neighbors. [default: 0.9; 0.0 for cells]"
+        ),
+    ] = None,
+    validation: Annotated[
+        float | None,
+        typer.Option(help="Fraction of the rows held out for early stopping. Useful: 0.05 to 0.2. [default: 0.1]"),
+    ] = None,
+    patience: Annotated[
+        int | None,
+        typer.Option(
+            help="Epochs without a lower validation loss before stopping; 0 for never. Useful: 10 to 50. [default: "
+            "auto, 0 for maps and 20 otherwise]"
+        ),
+    ] = None,
+    device: Device = None,
+    precision: Precision = None,
+    seed: Seed = 0,
+    resume: Resume = False,
+    quiet: Quiet = False,
+    tensorboard: Annotated[
+        bool, typer.Option("--tensorboard", help="Also write metrics for TensorBoard to the folder.")
+    ] = False,
 ) -> None:
     """Fit a model to a table.
 
     Example: horoball fit cells.csv -o run --label type
     """
-    from horoball.data import read
-    from horoball.data.cells import cell_table, is_cells
-    from horoball.training import TrainConfig, choices
-    from horoball.training.likelihood import cell_fields
+    from horoball.data.cells.cell_table import cell_table, is_cells
+    from horoball.data.columns.guess import parse_kinds
+    from horoball.data.readers.mixed import read_columns
+    from horoball.data.vectors.vector_table import read_vectors
+    from horoball.models import ModelConfig
+    from horoball.storage.lock import only_run
     from horoball.training.loop import Interrupted
-    from horoball.training.progress import Bar, Progress, Silent
-    from horoball.training.run import train
-    from horoball.training.state import expect_room
+    from horoball.training.progress import Progress, Silent, shown
+    from horoball.training.request import VECTORS, check_options, table_fit
+    from horoball.training.state import check_output_dir
+    from horoball.training.table.run import train
     from horoball.training.tensorboard import Scalars
 
     log_to_console()
-    curvature = choices.curvature_fields(number("--c", c, "learn"))
-    expect_room(output, resume=resume)  # before the data are read
-    prior = choices.prior_fields(number("--prior-scale", prior_scale, "learn"))
-    model = {"d": dim, "posterior": "riemannian", "likelihood": likelihood.value, "hidden": (200,)}
-    model |= {"decoder": decoder.value, **curvature, **prior}
-    if is_cells(data):
-        if id_ is not None:
-            raise ValueError(f"--id is for tables; the cells of {data} have names, which are kept.")
-        table = cell_table(data, layer=layer, batch=batch or (), label=label)
-        model |= cell_fields(likelihood.value)
-    elif batch or layer != "auto":
-        raise ValueError(f"--layer and --batch are for .h5ad files, not for {data}.")
-    else:
-        table = read(data, label, ids=id_)
-    model |= {} if posterior is None else {"posterior": posterior.value}
-    model |= {} if hidden is None else {"hidden": (hidden,)}
-    weight = number("--distance-weight", distance_weight, "auto")
-    config = TrainConfig(
-        distance_weight=choices.distance_weight(weight, table, dim, library=bool(model.get("library"))),
+    options = given(
+        d=dim,
+        c=number("--c", c, "learn"),
+        posterior=posterior,
+        likelihood=likelihood,
+        decoder=decoder and decoder.value,
+        prior_scale=number("--prior-scale", prior_scale, "learn"),
+        hidden=hidden,
+        beta=beta,
+        distance_weight=number("--distance-weight", distance_weight, "auto"),
+        locality=locality,
         max_epochs=max_epochs,
         batch_size=batch_size,
         learning_rate=learning_rate,
-        beta=beta,
         validation=validation,
         patience=patience,
+        device=device,
+        precision=precision,
         seed=seed,
     )
-    progress: Progress = Silent() if quiet else Bar(console)
-    if tensorboard and int(os.environ.get("RANK", "0")) == 0:
-        progress = Scalars(output, progress)
-    try:
-        about = {} if id_ is None else {"ids": id_}
-        run = train(table, model, config, output, label=label, resume=resume, progress=progress, about=about)
-    except Interrupted as stopped:
-        raise KeyboardInterrupt(f"{stopped} Go on with the same command and --resume.") from None
-    show(run, output)
+    check_options(ModelConfig, **options)
+    if column is not None and kind is not TableKind.vectors:
+        raise ValueError(f"--column is for vectors. Say so: --kind vectors --column {column}.")
+    # One that is locked or cannot be written to is refused before the data are read; a new one is made after.
+    with only_run(output if output.is_dir() else None):
+        check_output_dir(output, resume=resume)
+        cells = is_cells(data)
+        if cells:
+            if id_ is not None:
+                raise ValueError(f"--id is for tables; the cells of {data} have names, which are kept.")
+            table = cell_table(data, layer=layer or "auto", batch=batch or (), label=label)
+        elif batch or layer is not None:
+            raise ValueError(f"--layer and --batch are for .h5ad files, not for {data}.")
+        elif kind is TableKind.vectors:
+            if columns or drop:
+                raise ValueError("--columns and --drop are for tables. Of vectors, name the one column: --column.")
+            table = read_vectors(data, column, label, ids=id_)
+            options = {"likelihood": VECTORS.likelihood} | options
+        else:
+            kinds, dropped = parse_kinds(columns) if columns else {}, [name.strip() for name in (drop or "").split(",")]
+            table = read_columns(data, label, ids=id_, columns=kinds, drop=[name for name in dropped if name])
+            for line in [] if table.schema is None else ["Columns:", *(f"  {line}" for line in table.schema.lines())]:
+                say(line)
+        model, config = table_fit(table, cells=cells, **options)
+        progress: Progress = Silent() if quiet else shown(console)
+        if tensorboard and int(os.environ.get("RANK", "0")) == 0:
+            progress = Scalars(output, progress)
+        try:
+            run = train(table, model, config, output, label=label, ids=id_, resume=resume, progress=progress)
+        except Interrupted as stopped:
+            raise KeyboardInterrupt(f"{stopped} Resume with the same command and --resume.") from None
+    _show(run, output)
 
 
 @app.command()
-@for_people
+@reports_errors
 def embed(
     run: RunFolder,
     data: Data,
-    output: Annotated[Path, typer.Option("--output", "-o", help="A .parquet file, or a folder for many of them.")],
+    output: Annotated[
+        Path,
+        typer.Option("--output", "-o", help="A .parquet, .csv, .tsv or .jsonl file, or a folder for many files."),
+    ],
     id_: Id = None,
-    file_rows: Annotated[int, typer.Option(min=1, help="Rows of a file, where the output is a folder.")] = 1 << 18,
-    quiet: Annotated[bool, typer.Option("--quiet", help="No progress bar.")] = False,
+    file_rows: Annotated[
+        int, typer.Option(min=1, help="Rows per file of a folder. Larger values write fewer files.")
+    ] = 1 << 18,
+    device: Device = None,
+    quiet: Quiet = False,
 ) -> None:
     """Write the ball coordinates of every row, its radius and the posterior's scale.
 
-    To a folder they are written file by file: the same command goes on where it was stopped, and under torchrun each
-    process writes files of its own.
+    A folder is written file by file: the same command resumes where it was stopped, and under torchrun each process
+    writes its own files.
 
     Example: horoball embed run cells.csv -o map.parquet
     """
     from rich.progress import Progress
 
-    from horoball.embedding import embed_file, embed_folder
-    from horoball.training.run import Run
+    from horoball.export.embedding import check_ending, embed_file, embed_folder
+    from horoball.training.table.run import Run
 
     rank, ranks = (int(os.environ.get(name, default)) for name, default in (("RANK", "0"), ("WORLD_SIZE", "1")))
     if output.suffix:
-        is_parquet(output)
+        check_ending(output)
         if ranks > 1:
             raise ValueError(f"{ranks} processes cannot write one file. Give a folder: -o {output.with_suffix('')}.")
-    fitted = Run.load(run)
-    table = read_for(data, fitted, id_)
+    fitted = Run.load(run).to(device or "cpu")
+    table = fitted.read(data, id_)
     if output.suffix:
         rows = embed_file(fitted, table, output)
     else:
@@ -189,12 +278,12 @@ def embed(
 
                 rows = embed_folder(fitted, table, output, rows=file_rows, rank=rank, ranks=ranks, done=done)
         except KeyboardInterrupt:
-            raise KeyboardInterrupt("Stopped. Whole files stay; the same command goes on.") from None
-    console.print(f"{rows:,} rows written: {output}", markup=False)
+            raise KeyboardInterrupt("Stopped. Complete files stay; the same command resumes.") from None
+    say(f"{rows:,} rows written: {output}")
 
 
 @app.command()
-@for_people
+@reports_errors
 def export(
     run: RunFolder,
     output: Annotated[Path, typer.Option("--output", "-o", help="The file to write, .onnx or .pt2.")],
@@ -205,88 +294,142 @@ def export(
     """
     from horoball.export import OUTPUTS
     from horoball.export import export as write
-    from horoball.training.run import Run
+    from horoball.training.table.run import Run
 
     fitted = Run.load(run)
     write(fitted, output)
-    given = [f"the number of the {name}" for name in fitted.about.get("covariates", {})]
-    rows = " and ".join([f"{len(fitted.columns)} columns", *given])
-    console.print(f"x: {rows} → {', '.join(OUTPUTS)}: {output}", markup=False)
+    codes = [f"the number of the {name}" for name in fitted.record.covariates]
+    rows = " and ".join([f"{len(fitted.columns)} columns", *codes])
+    say(f"x: {rows} → {', '.join(OUTPUTS)}: {output}")
 
 
 @app.command()
-@for_people
+@reports_errors
 def evaluate(
     run: RunFolder,
     data: Data,
-    samples: Annotated[int, typer.Option(min=1, help="Importance samples per row; the paper's tables use 5000.")] = 500,
+    samples: Annotated[
+        int,
+        typer.Option(
+            min=1, help="Importance samples per row. More give a tighter bound and take longer. Useful: 100 to 5000."
+        ),
+    ] = 500,
+    device: Device = None,
 ) -> None:
     """Print the evidence lower bound and the log-likelihood of a table, in nats per row.
 
     Example: horoball evaluate run test.csv --samples 5000
     """
-    import torch
+    from horoball.training.table.run import Run
 
-    from horoball.objectives import elbo, log_likelihood
-    from horoball.training.run import Run
-
-    fitted = Run.load(run)
-    table = read_for(data, fitted)
-    torch.manual_seed(0)
-    sums = torch.zeros(4, dtype=torch.float64)
-    with torch.no_grad():
-        for block in fitted.blocks(table, 1024):
-            bound = elbo(fitted.model, block, kl="sample")
-            terms = (bound.value, bound.kl, log_likelihood(fitted.model, block, samples), torch.ones(len(block)))
-            sums += torch.stack([term.double().sum() for term in terms])
-    means = (sums[:3] / sums[3]).tolist()
-    numbers = dict(zip(("elbo", "kl", f"log-likelihood, {samples} samples"), means, strict=True))
-    print_table({name: f"{value:.4f}" for name, value in numbers.items()} | {"rows": f"{int(sums[3]):,}"})
+    fitted = Run.load(run).to(device or "cpu")
+    found = fitted.evaluate(fitted.read(data), samples)
+    results: dict[str, Any] = {"elbo": found.elbo, "kl": found.kl}
+    print_table(results | {f"log-likelihood, {samples} samples": found.log_likelihood, "rows": found.rows})
 
 
 @app.command()
-@for_people
+@reports_errors
 def sample(
     run: RunFolder,
-    output: Output,
-    n: Annotated[int, typer.Option("-n", min=1, help="Number of rows.")] = 1000,
+    output: TableFile,
+    n: Annotated[int, typer.Option("-n", min=1, help="Number of rows to draw.")] = 1000,
     seed: Annotated[int, typer.Option(help="Seed of the random numbers.")] = 0,
+    device: Device = None,
 ) -> None:
-    """Write rows drawn from the model to a Parquet file.
+    """Write rows drawn from the model to a file.
 
     Example: horoball sample run -n 1000 -o new.parquet
     """
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-    import torch
+    from horoball.export.embedding import check_ending, write_table
+    from horoball.training.table.run import Run
 
-    from horoball.training.run import Run
-    from horoball.training.whole import whole_file
+    check_ending(output)
+    drawn = Run.load(run).to(device or "cpu").sample_rows(n, seed)
+    write_table(drawn, output)
+    say(f"{n:,} rows, {drawn.num_columns} columns: {output}")
 
-    is_parquet(output)
+
+@app.command("impute")
+@reports_errors
+def fill(
+    run: RunFolder,
+    data: Data,
+    output: TableFile,
+    draw: Annotated[bool, typer.Option("--draw", help="Draw values from the model instead of best guesses.")] = False,
+    samples: Annotated[
+        int, typer.Option(min=1, help="Points per row. More are more exact and take longer. Useful: 100 to 1000.")
+    ] = 200,
+    seed: Annotated[int, typer.Option(help="Seed of the random numbers.")] = 0,
+) -> None:
+    """Write a table with its missing values filled in by the model; values are assumed to be missing at random.
+
+    Example: horoball impute run customers.csv -o filled.csv
+    """
+    from horoball.export.embedding import check_ending, write_table
+    from horoball.training.table.impute import impute
+    from horoball.training.table.run import Run
+
+    check_ending(output)
     fitted = Run.load(run)
-    if fitted.model.covariates or fitted.model.likelihood.library:
-        raise ValueError(
-            "Rows of this model are given batches or sums, which the prior does not draw. In Python, "
-            "VAE.decode(z, given) takes them."
-        )
-    torch.manual_seed(seed)
-    with torch.no_grad():
-        z = fitted.model.prior().sample((n,))
-        x = fitted.unscaled(fitted.model.decode(z).sample().float())
-    drawn = pa.table([pa.array(column) for column in x.T.numpy()], names=fitted.columns)
-    with whole_file(output) as part:
-        pq.write_table(drawn, part, write_page_checksum=True)
-    console.print(f"{n:,} rows, {len(fitted.columns)} columns: {output}", markup=False)
+    table = fitted.read(data)
+    filled = impute(fitted, table, draws=int(draw), samples=samples, seed=seed)
+    write_table(fitted.rows_of(filled[0] if draw else filled), output)
+    say(f"{table.rows:,} rows written: {output}")
 
 
 @app.command()
-@for_people
-def info(run: RunFolder) -> None:
-    """Print what a run is and how it went.
+@reports_errors
+def info(
+    run: Annotated[Path | None, typer.Argument(help="The folder that `horoball fit` wrote.")] = None,
+    device: Annotated[
+        str | None, typer.Option(help="Say instead what this name stands for: auto, cpu, cuda, mps.")
+    ] = None,
+) -> None:
+    """Print what a run is and how it went; or what `--device` would use on this machine.
 
     Example: horoball info run
     """
-    from horoball.training.run import Run
+    if (run is None) == (device is None):
+        raise ValueError("info expects either the folder of a run or --device: horoball info run, or --device auto.")
+    if device is not None:
+        from horoball.runtime.devices import described
 
-    show(Run.load(run), run)
+        print_table(described(device))
+    if run is not None:
+        from horoball.training.table.run import Run
+
+        _show(Run.load(run), run)
+
+
+def _show(run: Run, folder: Path) -> None:
+    """Print what a run is and how it went."""
+    record = run.record
+    # The weights are those of the best validation loss, where one was watched.
+    kept = min(run.history, key=lambda line: line.get("validation", -line["epoch"]), default={})
+    results: dict[str, Any] = {"run": str(folder), "rows": record.rows, "columns": len(run.columns)}
+    described = {column.name: f"{column.kind}: {column.reason}" for column in record.columns_of.columns}
+    results |= {"kinds": described} if described else {}
+    results |= {"posterior": record.model.posterior, "d": record.model.d, "c": run.model.ball.c_value}
+    results |= {"likelihood": record.model.likelihood, "settings": _settings(record), "epochs": len(run.history)}
+    results |= {"best epoch": int(kept["epoch"])} if "validation" in kept else {}
+    print_table(results | {name: kept[name] for name in ("loss", "kl", "validation") if name in kept})
+
+
+def _settings(record: TableRecord) -> dict[str, Any]:
+    """The options that the command needs again to resume a run."""
+    training = record.training.as_dict()
+    numbers = (
+        "batch_size",
+        "learning_rate",
+        "beta",
+        "distance_weight",
+        "locality",
+        "validation",
+        "patience",
+        "seed",
+    )
+    asked = {"hidden": list(record.model.hidden), "decoder": record.model.decoder}
+    asked |= {name.replace("_", " "): training[name] for name in numbers}
+    asked |= {name: value for name, value in (("label", record.label), ("ids", record.ids)) if value is not None}
+    return asked | {name: value for name, value in record.reading.items() if value}

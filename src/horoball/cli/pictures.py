@@ -7,23 +7,26 @@ from typing import Annotated, Any
 
 import typer
 
-from horoball.cli.console import Data, Id, Label, Output, RunFolder, app, console, for_people
+from horoball.cli.arguments import Data, Dim, Hidden, Id, Label, MaxEpochs, Output, RunFolder, given
+from horoball.cli.console import app, console, reports_errors, say
 
 __all__: list[str] = []
 
 
 @app.command()
-@for_people
+@reports_errors
 def view(
     run: RunFolder,
     data: Data,
     output: Output,
-    column: Annotated[list[str] | None, typer.Option(help="A column to colour by as well; may be given again.")] = None,
-    names: Annotated[Path | None, typer.Option(help="A text file with the name of each row, one a line.")] = None,
-    image_shape: Annotated[str | None, typer.Option(help="Size of a picture where a row is one: 28x28.")] = None,
-    title: Annotated[str | None, typer.Option(help="Title of the page.")] = None,
+    column: Annotated[list[str] | None, typer.Option(help="Column to color by as well; may be repeated.")] = None,
+    names: Annotated[Path | None, typer.Option(help="Text file with the names of the rows, one per line.")] = None,
+    image_shape: Annotated[
+        str | None, typer.Option(help="Shape of the images, where rows are images, such as 28x28.")
+    ] = None,
+    title: Annotated[str | None, typer.Option(help="Title of the page; default: the name of the file.")] = None,
 ) -> None:
-    """Write a map to look at: one HTML file with the Poincaré disc, which needs no network.
+    """Write an interactive map: one HTML file with the Poincaré disc, which needs no network.
 
     Example: horoball view run cells.csv -o map.html
     """
@@ -31,25 +34,34 @@ def view(
 
     options: dict[str, Any] = {"features": column or (), "names": names, "image_shape": image_shape, "title": title}
     size = len(view_files(run, data, output, **options).html.encode())
-    console.print(f"{size / 1000:,.0f} kB: {output}", markup=False)
+    say(f"{size / 1000:,.0f} kB: {output}")
 
 
 @app.command()
-@for_people
+@reports_errors
 def report(
     data: Data,
     output: Output,
     label: Label = None,
     id_: Id = None,
-    c: Annotated[float, typer.Option(min=1e-6, help="Minus the curvature of the hyperbolic model.")] = 1.0,
-    dim: Annotated[int, typer.Option(min=1, help="Dimension of both models.")] = 2,
-    seeds: Annotated[int, typer.Option(min=1, help="Pairs of models to train.")] = 5,
-    max_epochs: Annotated[int, typer.Option(help="Most passes over the rows.")] = 200,
-    hidden: Annotated[int, typer.Option(help="Size of the hidden layers.")] = 200,
+    c: Annotated[
+        float,
+        typer.Option(
+            min=1e-6,
+            help="Minus the curvature of the hyperbolic model. Larger values leave more room for branches. "
+            "Useful: 0.1 to 5.",
+        ),
+    ] = 1.0,
+    dim: Dim = None,
+    seeds: Annotated[
+        int, typer.Option(min=1, help="Pairs of models to train. More give a narrower interval. Useful: 3 to 20.")
+    ] = 5,
+    max_epochs: MaxEpochs = None,
+    hidden: Hidden = None,
 ) -> None:
     """Is the table hierarchical, and did geometry help? One HTML file, and its numbers as JSON beside it.
 
-    A hyperbolic model and its Euclidean twin are trained with each seed and compared on rows that neither has seen.
+    A hyperbolic model and a Euclidean baseline are trained with each seed and compared on rows that neither has seen.
 
     Example: horoball report cells.csv -o report.html --label type
     """
@@ -57,17 +69,18 @@ def report(
     from rich.progress import Progress
 
     from horoball.data import read
-    from horoball.data.array_table import ArrayTable
-    from horoball.hierarchy.report import make_report
-    from horoball.hierarchy.report_page import write_report
-    from horoball.training import TrainConfig
+    from horoball.data.files.names import title_of
+    from horoball.data.tables.array_table import ArrayTable
+    from horoball.report.analysis import make_report
+    from horoball.report.page import write_report
+    from horoball.training.request import table_fit
 
     if output.suffix.lower() == ".json" or not output.resolve().parent.is_dir():
         raise ValueError(f"--output names an HTML file in a folder that exists, got {str(output)!r}.")
     table = read(data, label, ids=id_)
     if not isinstance(table, ArrayTable):
         table = ArrayTable(torch.cat(list(table.blocks())), table.columns, table.read_labels())
-    model, config = {"d": dim, "hidden": (hidden,)}, TrainConfig(max_epochs=max_epochs)
+    model, config = table_fit(table, **given(d=dim, hidden=hidden, max_epochs=max_epochs))  # as `horoball fit` does
     try:
         with Progress(console=console, transient=True) as progress:
             bar = progress.add_task("Models trained", total=2 * seeds)
@@ -75,10 +88,10 @@ def report(
             def told(done: int, of: int) -> None:
                 progress.update(bar, completed=done, total=of)
 
-            made = make_report(table, config, name=Path(data).stem, model=model, c=c, seeds=seeds, told=told)
+            made = make_report(table, config, name=title_of(data), model=model, c=c, seeds=seeds, told=told)
     except KeyboardInterrupt:
         raise KeyboardInterrupt("Stopped. No report was written.") from None
     numbers = write_report(made, output)
     for sentence in made.words:
-        console.print(sentence, markup=False)
-    console.print(f"{output}, numbers in {numbers}", markup=False)
+        say(sentence)
+    say(f"{output}, numbers in {numbers}")

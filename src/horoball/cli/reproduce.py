@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from enum import StrEnum
@@ -12,7 +13,8 @@ from typing import Annotated
 import typer
 
 import horoball
-from horoball.cli.console import app, console, for_people
+from horoball.cli.console import app, reports_errors, say
+from horoball.runtime.stopping import finishing
 
 __all__ = ["experiments_folder"]
 
@@ -46,7 +48,7 @@ def experiments_folder() -> Path:
 
 
 @app.command()
-@for_people
+@reports_errors
 def reproduce(
     experiment: Annotated[Experiment, typer.Argument(help="Which table, or the figures.")],
     seeds: Annotated[
@@ -68,10 +70,23 @@ def reproduce(
     environment = os.environ | {"OMP_NUM_THREADS": os.environ.get("OMP_NUM_THREADS", "1")}
     process = subprocess.Popen(command, cwd=folder.parent, env=environment)  # noqa: S603  no shell
     try:
-        code = process.wait()
-    except KeyboardInterrupt:  # which the experiment has heard too, and says what is left
-        process.wait()
+        with finishing(60.0):  # the experiment hears Ctrl-C too, and has to end first
+            code = _end_of(process)
+    except KeyboardInterrupt:
         raise typer.Exit(130) from None
     if code:
         raise typer.Exit(code)
-    console.print("`python -m experiments.render` puts the numbers into docs/reproduction.md.", markup=False)
+    say("`python -m experiments.render` puts the numbers into docs/reproduction.md.")
+
+
+def _end_of(process: subprocess.Popen[bytes]) -> int:
+    """Wait for a process; Ctrl-C, which a terminal sends to it too, takes effect when it has ended."""
+    try:
+        return process.wait()
+    except KeyboardInterrupt:
+        try:
+            process.wait(5)
+        except subprocess.TimeoutExpired:  # no terminal has sent it
+            process.send_signal(signal.SIGINT)
+            process.wait()
+        raise

@@ -6,20 +6,22 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.distributions import Distribution, constraints
+from torch.distributions import constraints
 from torch.distributions.constraints import Constraint
 
 from horoball.distributions.radius_autograd import draw, log_normalizer, lower_tail, quantile, radius_nodes
+from horoball.distributions.reparameterized import Reparameterized, in_float64
 from horoball.manifolds import PoincareBall
-from horoball.numerics import log_sinhc, wide, wide_dtype
+from horoball.numerics.kernels import log_sinhc, wide
+from horoball.numerics.random import standard_normal
 
 __all__ = ["HyperbolicRadius"]
 
 
-class HyperbolicRadius(Distribution):
-    r"""The law of r = d(μ, z) for z from the Riemannian normal in d dimensions [eq:radius_density].
+class HyperbolicRadius(Reparameterized):
+    r"""The distribution of r = d(μ, z) for z from the Riemannian normal in d dimensions [eq:radius_density].
 
-    p(r) = exp(−r²/2σ²) (sinh(√c r)/√c)^(d−1) / Z_r,  r ≥ 0; for c = 0 the chi law of σ, which
+    p(r) = exp(−r²/2σ²) (sinh(√c r)/√c)^(d−1) / Z_r,  r ≥ 0; for c = 0 the chi distribution of σ, which
     is the radius of the wrapped normal for every c [eq:wrapped_radius].
 
     Args:
@@ -29,16 +31,15 @@ class HyperbolicRadius(Distribution):
         validate_args: As in torch.distributions.
 
     Example:
-        >>> law = HyperbolicRadius(2, torch.tensor([0.5, 1.0]), PoincareBall(1.0))
-        >>> law.mean
+        >>> numbers = HyperbolicRadius(2, torch.tensor([0.5, 1.0]), PoincareBall(1.0))
+        >>> numbers.mean
         tensor([0.6529, 1.4648])
-        >>> law.cdf(law.icdf(torch.tensor([0.1, 0.9])))
+        >>> numbers.cdf(numbers.icdf(torch.tensor([0.1, 0.9])))
         tensor([0.1000, 0.9000])
     """
 
     arg_constraints = {"scale": constraints.positive}  # noqa: RUF012
     support: Constraint = constraints.nonnegative
-    has_rsample = True
 
     def __init__(self, d: int, scale: Tensor, ball: PoincareBall, *, validate_args: bool | None = None) -> None:
         if d < 2:
@@ -47,7 +48,7 @@ class HyperbolicRadius(Distribution):
         super().__init__(scale.shape, validate_args=validate_args)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> HyperbolicRadius:
-        """The same laws over a larger batch shape."""
+        """The same distributions over a larger batch shape."""
         new = self._get_checked_instance(HyperbolicRadius, _instance)
         new.d, new.ball = self.d, self.ball
         new.scale = self.scale.expand(torch.Size(batch_shape))
@@ -65,17 +66,21 @@ class HyperbolicRadius(Distribution):
         """
         return log_normalizer(self.scale, self.ball.c, self.d).to(self.scale.dtype)
 
-    def rsample(self, sample_shape: Any = torch.Size()) -> Tensor:  # noqa: B008
+    def rsample(self, sample_shape: Any = torch.Size(), generator: torch.Generator | None = None) -> Tensor:  # noqa: B008
         """Radii by inversion of the cdf, differentiable in σ and c [eq:implicit_gradient].
 
         The paper rejects proposals, which takes a loop; one of its two simple proposals is no bound [errata:6].
+
+        Args:
+            sample_shape: Shape in front of the batch.
+            generator: Where the noise comes from; torch's global generator if not given.
 
         Example:
             >>> HyperbolicRadius(3, torch.ones(4), PoincareBall(1.0)).rsample((2,)).shape
             torch.Size([2, 4])
         """
         shape = self._extended_shape(sample_shape)
-        epsilon = torch.randn(shape, dtype=wide_dtype(self.scale), device=self.scale.device)
+        epsilon = standard_normal(shape, torch.float64, self.scale.device, row_axis=-1, generator=generator)
         return draw(self.scale, self.ball.c, epsilon, self.d)[0].to(self.scale.dtype)
 
     def log_prob(self, value: Tensor) -> Tensor:
@@ -92,6 +97,7 @@ class HyperbolicRadius(Distribution):
         log_p = (self.d - 1) * growth - (r / sigma).square() / 2 - log_normalizer(self.scale, self.ball.c, self.d)
         return log_p.to(torch.promote_types(value.dtype, self.scale.dtype))
 
+    @in_float64
     def cdf(self, value: Tensor) -> Tensor:
         """P(R ≤ r) [eq:cdf], of which the paper's print lacks a part [errata:5].
 
@@ -103,6 +109,7 @@ class HyperbolicRadius(Distribution):
             self._validate_sample(value)
         return lower_tail(value, self.scale, self.ball.c, self.d)
 
+    @in_float64
     def icdf(self, value: Tensor) -> Tensor:
         """The radius below which a sample lies with the given probability, in [0, 1].
 
@@ -127,6 +134,7 @@ class HyperbolicRadius(Distribution):
         return sigma * mean, (w * (t - mean.unsqueeze(-1)).square()).sum(-1) * sigma * sigma
 
     @property
+    @in_float64
     def mean(self) -> Tensor:
         """E[r] [eq:mean_radius].
 
@@ -137,6 +145,7 @@ class HyperbolicRadius(Distribution):
         return self._moments()[0].to(self.scale.dtype)
 
     @property
+    @in_float64
     def variance(self) -> Tensor:
         """Var[r], which the paper uses but does not give [errata:9].
 
@@ -146,6 +155,7 @@ class HyperbolicRadius(Distribution):
         """
         return self._moments()[1].to(self.scale.dtype)
 
+    @in_float64
     def entropy(self) -> Tensor:
         """−E[log p(r)].
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.distributions import Distribution
 from torch.distributions.constraints import Constraint
 
-from horoball.noise import standard_normal
-from horoball.numerics import may_hold, static
+from horoball.distributions.reparameterized import Reparameterized
+from horoball.numerics.kernels import may_hold, static
+from horoball.numerics.random import standard_normal
 
 __all__ = ["HypersphericalUniform", "log_area", "unit_vectors"]
 
@@ -56,8 +56,8 @@ def unit_vectors(x: Tensor) -> Tensor:
     return x / norm
 
 
-class HypersphericalUniform(Distribution):
-    """The uniform law on the unit sphere S^(d−1) of ℝᵈ, the direction of both normals [eq:direction].
+class HypersphericalUniform(Reparameterized):
+    """The uniform distribution on the unit sphere S^(d−1) of ℝᵈ, the direction of both normals [eq:direction].
 
     Args:
         d: Dimension of the vectors, d ≥ 1; for d = 1 the two signs.
@@ -76,7 +76,6 @@ class HypersphericalUniform(Distribution):
 
     arg_constraints: dict[str, Constraint] = {}  # noqa: RUF012
     support: Constraint = _UnitSphere()
-    has_rsample = True  # there is nothing to differentiate
 
     def __init__(
         self,
@@ -93,21 +92,26 @@ class HypersphericalUniform(Distribution):
         super().__init__(torch.Size(batch_shape), torch.Size((d,)), validate_args=validate_args)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> HypersphericalUniform:
-        """The same law over a larger batch shape."""
+        """The same distribution over a larger batch shape."""
         new = self._get_checked_instance(HypersphericalUniform, _instance)
         new.d, new.dtype, new.device = self.d, self.dtype, self.device
         super(HypersphericalUniform, new).__init__(torch.Size(batch_shape), self.event_shape, validate_args=False)
         new._validate_args = self._validate_args
         return new
 
-    def rsample(self, sample_shape: Any = torch.Size()) -> Tensor:  # noqa: B008
-        """Directions of standard normal vectors.
+    def rsample(self, sample_shape: Any = torch.Size(), generator: torch.Generator | None = None) -> Tensor:  # noqa: B008
+        """Directions of standard normal vectors; there is nothing to differentiate.
+
+        Args:
+            sample_shape: Shape in front of the batch.
+            generator: Where the noise comes from; torch's global generator if not given.
 
         Example:
             >>> HypersphericalUniform(2, (4,)).rsample((3,)).shape
             torch.Size([3, 4, 2])
         """
-        return unit_vectors(standard_normal(self._extended_shape(sample_shape), self.dtype, self.device))
+        shape = self._extended_shape(sample_shape)
+        return unit_vectors(standard_normal(shape, self.dtype, self.device, generator=generator))
 
     def log_prob(self, value: Tensor) -> Tensor:
         """Minus the log of the area, at every unit vector.

@@ -6,7 +6,8 @@ uniform angle φ, the distance of a sample from p's mean is the third side of a 
     KL(q ‖ p) = −H(q) − E[log p(side(ρ, r, φ))]
 
 is a two-dimensional integral of a smooth function: no sampling, no variance, gradients in everything. Around one mean
-the angle drops out, and for normals of the same kind the rest is closed.
+the angle drops out, and for normals of the same kind the rest is closed. With a diagonal or full covariance and another
+mean all directions differ, and are summed over for d = 2 and 3.
 
 Note [Rounding of a divergence]: entropies of some thousand nats leave a divergence of 0 with a rounding error of either
 sign. A negative one is returned as 0; gradients are left as they are.
@@ -15,24 +16,42 @@ sign. A negative one is returned as 0; gradients are left as they are.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.distributions import register_kl
 
+from horoball.distributions.normal import BallNormal
 from horoball.distributions.radius_autograd import log_normalizer, radius_nodes
 from horoball.distributions.riemannian_normal import RiemannianNormal
 from horoball.distributions.wrapped_normal import WrappedNormal
 from horoball.manifolds.translation import side
-from horoball.numerics import log_sinhc, static, wide
-from horoball.quadrature import sphere_rule
+from horoball.numerics.kernels import log_sinhc, looks_ahead, static, wide
+from horoball.numerics.quadrature import direction_rule, sphere_rule
+from horoball.runtime.devices import has_float64
 
 __all__: list[str] = []
 
-Normal = RiemannianNormal | WrappedNormal
+_MOST_DIRECTIONS = 3  # d up to which a rule of directions has a bearable number of nodes
+
+
+def _in_float64(divergence: Callable[[Any, Any], Tensor]) -> Callable[[Any, Any], Tensor]:
+    """Compute a divergence on the CPU if its device has no float64."""
+
+    @wraps(divergence)
+    def placed(q: BallNormal, p: BallNormal) -> Tensor:
+        if has_float64(q.loc.device):
+            return divergence(q, p)
+        return divergence(q.on_cpu(), p.on_cpu()).to(q.loc.device)
+
+    return placed
 
 
 @register_kl(WrappedNormal, WrappedNormal)
+@_in_float64
 def _kl_wrapped_wrapped(q: WrappedNormal, p: WrappedNormal) -> Tensor:
     flat = q.loc.shape[-1] == 1 or q.ball.is_euclidean
     if not _same_mean(q, p) and not flat:
@@ -55,13 +74,10 @@ def _kl_wrapped_wrapped(q: WrappedNormal, p: WrappedNormal) -> Tensor:
 @register_kl(RiemannianNormal, RiemannianNormal)
 @register_kl(RiemannianNormal, WrappedNormal)
 @register_kl(WrappedNormal, RiemannianNormal)
-def _kl_by_quadrature(q: Normal, p: Normal) -> Tensor:
-    for law in (q, p):
-        if isinstance(law, WrappedNormal) and not law.is_isotropic:
-            raise NotImplementedError(
-                "The divergence of a wrapped normal with a diagonal or full covariance is closed only around the same "
-                "mean. Estimate it: z, log_q = q.rsample_and_log_prob((n,)); (log_q - p.log_prob(z)).mean(0)."
-            )
+@_in_float64
+def _kl_by_quadrature(q: BallNormal, p: BallNormal) -> Tensor:
+    if any(isinstance(one, WrappedNormal) and not one.is_isotropic for one in (q, p)):
+        return _kl_by_cubature(q, p)
     c = q.ball.c
     d = static(q.loc.shape[-1])
     sigma = wide(q.scale)
@@ -79,36 +95,64 @@ def _kl_by_quadrature(q: Normal, p: Normal) -> Tensor:
     return _not_negative(-entropy - (w * cross).sum(-1), q)
 
 
-def _log_density(law: Normal, distance: Tensor) -> Tensor:
+def _kl_by_cubature(q: BallNormal, p: BallNormal) -> Tensor:
+    """The mean of log q − log p over radii and directions of q's tangent vectors, whatever the covariances."""
+    d = static(q.loc.shape[-1])
+    if d > _MOST_DIRECTIONS:
+        raise NotImplementedError(
+            f"The divergence of wrapped normals with diagonal or full covariances and different means is known for "
+            f"d = 2 and 3, got d = {d}. Estimate it: z, log_q = q.rsample_and_log_prob((n,)); "
+            "(log_q - p.log_prob(z)).mean(0)."
+        )
+    dtype, q, p = q.loc.dtype, q.in_float64(), p.in_float64()
+    _same_mean(q, p)  # which refuses what does not live on one ball
+    lam = q.loc.new_zeros(q.batch_shape)
+    if isinstance(q, RiemannianNormal):
+        lam = q.ball.c * q.scale.squeeze(-1).square()
+    t, w = (x.movedim(-1, 0) for x in radius_nodes(lam, d))  # (radii, *batch)
+    u, share = direction_rule(d, q.loc.device)
+    axes = (1,) * len(q.batch_shape)
+    epsilon = t[:, None, ..., None] * u.view(1, -1, *axes, d)  # (radii, directions, *batch, d)
+    if q.scale is not None:
+        v = q.scale * epsilon
+    else:
+        v = (q.scale_tril @ epsilon.unsqueeze(-1)).squeeze(-1)  # type: ignore[attr-defined]
+    ratio = q._log_density(v) - p.log_prob(q.ball.exp(q.loc, v))
+    axes = (1,) * (ratio.dim() - 2)
+    mean = ((ratio * share.view(1, -1, *axes)).sum(1) * w).sum(0)
+    return (mean - mean.detach().clamp_max(0)).to(dtype)
+
+
+def _log_density(distribution: BallNormal, distance: Tensor) -> Tensor:
     """Log density at distances (*batch, k) from the mean, in float64, up to the area of the sphere, which cancels."""
-    d, c = static(law.loc.shape[-1]), law.ball.c
-    sigma = wide(law.scale)
+    d, c = static(distribution.loc.shape[-1]), distribution.ball.c
+    sigma = wide(distribution.scale)
     energy = (distance / sigma).square() / 2
-    if isinstance(law, RiemannianNormal):
+    if isinstance(distribution, RiemannianNormal):
         return -energy - log_normalizer(sigma, c, d)
-    # The chi law's constant, in place of (2π)^(d/2)/area
+    # The chi distribution's constant, in place of (2π)^(d/2)/area
     constant = (d / 2 - 1) * math.log(2) + math.lgamma(d / 2)
     return -energy - d * torch.log(sigma) - constant - (d - 1) * log_sinhc(c * distance * distance)
 
 
-def _factor(law: WrappedNormal) -> Tensor:
+def _factor(distribution: WrappedNormal) -> Tensor:
     """The Cholesky factor of Σ."""
-    if law.scale_tril is not None:
-        return wide(law.scale_tril)
-    return torch.diag_embed(wide(law.scale).expand(*law.batch_shape, law.loc.shape[-1]))
+    if distribution.scale_tril is not None:
+        return wide(distribution.scale_tril)
+    return torch.diag_embed(wide(distribution.scale).expand(*distribution.batch_shape, distribution.loc.shape[-1]))
 
 
-def _same_mean(q: Normal, p: Normal) -> bool:
+def _same_mean(q: BallNormal, p: BallNormal) -> bool:
     """Whether the two means are equal number by number; raises when the normals do not live on one ball."""
     if q.loc.shape[-1] != p.loc.shape[-1]:
         raise ValueError(f"Two normals of one dimension are expected, got {q.loc.shape[-1]} and {p.loc.shape[-1]}.")
-    if torch.compiler.is_compiling():
+    if not looks_ahead(q.loc):
         return q.loc is p.loc
     if q.ball is not p.ball and q.ball.c_value != p.ball.c_value:
         raise ValueError(f"Two normals of one ball are expected, got c = {q.ball.c_value} and c = {p.ball.c_value}.")
     return bool((q.loc == p.loc).all())
 
 
-def _not_negative(divergence: Tensor, q: Normal) -> Tensor:
+def _not_negative(divergence: Tensor, q: BallNormal) -> Tensor:
     """See Note [Rounding of a divergence]."""
     return (divergence - divergence.detach().clamp_max(0)).to(q.loc.dtype)

@@ -1,7 +1,7 @@
-"""The radius law as differentiable functions of the scale σ and of c.
+"""The radius distribution as differentiable functions of the scale σ and of c.
 
-float64 arguments are answered by quadrature (`radius_law`), float32 ones by the table (`radius_table`) of the same
-law. With λ = cσ² and t = r/σ,
+float64 arguments are answered by quadrature (`radius_distribution`), float32 ones by a table of it
+(`radius_table`). With λ = cσ² and t = r/σ,
 
     ∂ log Z_r/∂σ = (d + nλM)/σ        ∂ log Z_r/∂c = nσ²M/2
     ∂r/∂σ = t + 2λY                   ∂r/∂c = σ³Y
@@ -17,12 +17,12 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from horoball.autograd import first_order
-from horoball.distributions import radius_law
-from horoball.distributions.radius_law import Law
-from horoball.distributions.radius_table import EPSILON_MAX, Place, locate, lookup, lookup_law
-from horoball.manifolds import Curvature
-from horoball.numerics import coth_excess, log_sinhc, wide
+from horoball.distributions import radius_distribution
+from horoball.distributions.radius_distribution import RadiusNumbers
+from horoball.distributions.radius_table import EPSILON_MAX, Location, locate, lookup, lookup_normalizer
+from horoball.numerics.autograd import first_order
+from horoball.numerics.curvature import Curvature, grad_in, is_zero, load, save, widened
+from horoball.numerics.kernels import coth_excess, log_sinhc, transformed, wide
 
 __all__ = ["draw", "log_normalizer", "lower_tail", "quantile", "radius_nodes"]
 
@@ -31,25 +31,20 @@ _CHUNK = 1 << 16  # samples worked on at a time: 24 quadrature nodes or 64 coeff
 
 def _lambda(scale: Tensor, c: Curvature) -> Tensor:
     sigma = wide(scale)
-    return (wide(c) if isinstance(c, Tensor) else c) * sigma * sigma
+    return widened(c) * sigma * sigma
 
 
-def _save(ctx: Any, c: Curvature, *tensors: Tensor) -> None:
-    ctx.c = None if isinstance(c, Tensor) else c
-    ctx.save_for_backward(*tensors, *((c,) if isinstance(c, Tensor) else ()))
-
-
-def _load(ctx: Any) -> tuple[Any, list[Tensor]]:
-    saved = list(ctx.saved_tensors)
-    return (saved.pop() if ctx.c is None else ctx.c), saved
-
-
-def _to_inputs(g_sigma: Tensor, g_lam: Tensor, scale: Tensor, c: Any, wants_c: bool) -> tuple[Tensor, Tensor | None]:
+def _to_inputs(
+    g_sigma: Tensor, g_lam: Tensor, scale: Tensor, c: Any, wants_c: bool, sigma: Tensor | None = None
+) -> tuple[Tensor, Tensor | None]:
     """From the gradients in σ and in λ = cσ² to those in σ and c, in the shapes and dtypes of the inputs."""
-    sigma = wide(scale)
-    value = wide(c) if isinstance(c, Tensor) else c
-    grad_scale = (g_sigma + 2 * value * sigma * g_lam).sum_to_size(scale.shape).to(scale.dtype)
-    grad_c = (g_lam * sigma * sigma).sum().to(c.dtype).reshape(c.shape) if wants_c else None
+    sigma = wide(scale) if sigma is None else sigma
+    if isinstance(c, Tensor):
+        whole = g_sigma + 2 * widened(c) * sigma * g_lam
+    else:
+        whole = torch.addcmul(g_sigma, sigma, g_lam, value=2 * c)
+    grad_scale = whole.sum_to_size(scale.shape).to(scale.dtype)
+    grad_c = grad_in(c, g_lam * sigma * sigma) if wants_c else None
     return grad_scale, grad_c
 
 
@@ -57,15 +52,18 @@ class _LogNormalizer(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, scale: Tensor, c: Curvature, d: int) -> Tensor:
         J, M = _law(d, _lambda(scale, c), exact=scale.dtype == torch.float64)
-        J = torch.full_like(J, _chi_constant(d)) if _is_zero(c) else J
-        _save(ctx, c, scale, M)
+        J = torch.full_like(J, _chi_constant(d)) if is_zero(c) else J
+        save(ctx, c, scale, M)
         ctx.d = d
         return d * torch.log(wide(scale)) + J
 
     @staticmethod
-    @first_order
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        c, (scale, M) = _load(ctx)
+        c, (scale, M) = load(ctx)
+        if torch.is_grad_enabled() and not torch.compiler.is_compiling():  # M is to be differentiated
+            lam = _lambda(scale, c)
+            t, w = radius_nodes(lam, ctx.d)
+            M = (w * t * t * coth_excess(lam.unsqueeze(-1) * t * t)).sum(-1)
         g = wide(grad)
         return *_to_inputs(g * ctx.d / wide(scale), g * M * ((ctx.d - 1) / 2), scale, c, ctx.needs_input_grad[1]), None
 
@@ -74,24 +72,25 @@ class _Draw(torch.autograd.Function):
     """r with F(r) = Φ(ε), and −r²/2σ² − log Z_r, which shares its work."""
 
     @staticmethod
-    def forward(ctx: Any, scale: Tensor, c: Curvature, epsilon: Tensor, d: int, exact: bool) -> tuple[Tensor, Tensor]:
+    def forward(
+        ctx: Any, scale: Tensor, c: Curvature, epsilon: Tensor, d: int, exact: bool, constant: float = 0.0
+    ) -> tuple[Tensor, Tensor]:
         lam = _lambda(scale, c)
         t, Y, J, M = _radius(d, lam, epsilon, exact)
-        J = torch.full_like(J, _chi_constant(d)) if _is_zero(c) else J
-        _save(ctx, c, scale, t, Y, M)
-        ctx.d = d
+        J = torch.full_like(J, _chi_constant(d)) if is_zero(c) else J
         sigma = wide(scale)
-        return sigma * t, -t * t / 2 - d * torch.log(sigma) - J
+        save(ctx, c, scale, sigma, t, Y, M)
+        ctx.d = d
+        return sigma * t, -constant - torch.add(J, torch.log(sigma), alpha=d).addcmul(t, t, value=0.5)
 
     @staticmethod
     @first_order
     def backward(ctx: Any, grad_r: Tensor, grad_q: Tensor) -> tuple[Tensor | None, ...]:
-        c, (scale, t, Y, M) = _load(ctx)
-        sigma = wide(scale)
+        c, (scale, sigma, t, Y, M) = load(ctx)
         g_r, g_q = wide(grad_r), wide(grad_q)
-        g_sigma = g_r * t - g_q * (ctx.d / sigma)
-        g_lam = (g_r * sigma - g_q * t) * Y - g_q * M * ((ctx.d - 1) / 2)
-        return *_to_inputs(g_sigma, g_lam, scale, c, ctx.needs_input_grad[1]), None, None, None
+        g_sigma = torch.addcdiv(g_r * t, g_q, sigma, value=-ctx.d)
+        g_lam = torch.addcmul(g_r * sigma, g_q, t, value=-1).mul(Y).addcmul(g_q, M, value=(1 - ctx.d) / 2)
+        return *_to_inputs(g_sigma, g_lam, scale, c, ctx.needs_input_grad[1], sigma), *4 * [None]
 
 
 class _LowerTail(torch.autograd.Function):
@@ -101,47 +100,23 @@ class _LowerTail(torch.autograd.Function):
     def forward(ctx: Any, r: Tensor, scale: Tensor, c: Curvature, d: int) -> Tensor:
         sigma = wide(scale)
         t = wide(r) / sigma
-        law = radius_law.solve(d, _lambda(scale, c))
+        numbers = radius_distribution.solve(d, _lambda(scale, c))
         # Outside F is 0 or 1 to rounding, and squares overflow.
         inside = (t > 1e-150) & (t < 1e150)
-        t_safe = torch.where(inside, t, law.m)
-        at = radius_law.tail(law, t_safe)
-        p = torch.where(inside, torch.exp(radius_law.log_density(law, t_safe)), 0.0)
+        t_safe = torch.where(inside, t, numbers.m)
+        at = radius_distribution.tail(numbers, t_safe)
+        p = torch.where(inside, torch.exp(radius_distribution.log_density(numbers, t_safe)), 0.0)
         part = p * at.rho
-        _save(ctx, c, r, scale, t_safe, at.Y, p)
+        save(ctx, c, r, scale, t_safe, at.Y, p)
         return torch.where(inside, torch.where(at.left, part, 1 + part), t.clamp(0.0, 1.0).round()).to(r.dtype)
 
     @staticmethod
     @first_order
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        c, (r, scale, t, Y, p) = _load(ctx)
+        c, (r, scale, t, Y, p) = load(ctx)
         g = wide(grad) * p / wide(scale)
         grad_r = g.sum_to_size(r.shape).to(r.dtype)
         return grad_r, *_to_inputs(-g * t, -g * wide(scale) * Y, scale, c, ctx.needs_input_grad[2]), None
-
-
-class _Nodes(torch.autograd.Function):
-    """Nodes stay where they are; the weights follow the law: ∂w/∂λ = w (n/2)(t²K − M)."""
-
-    @staticmethod
-    def forward(ctx: Any, lam: Tensor, d: int, graded: bool) -> tuple[Tensor, Tensor]:
-        t, w = (radius_law.graded_nodes if graded else radius_law.nodes)(d, lam)
-        ctx.save_for_backward(lam, t, w)
-        ctx.n = d - 1
-        ctx.mark_non_differentiable(t)
-        return t, w
-
-    @staticmethod
-    @first_order
-    def backward(ctx: Any, _: Tensor, grad: Tensor) -> tuple[Tensor, None, None]:
-        lam, t, w = ctx.saved_tensors
-        score = t * t * coth_excess(lam.unsqueeze(-1) * t * t)
-        mean = (w * score).sum(-1, keepdim=True)
-        return (ctx.n / 2) * (grad * w * (score - mean)).sum(-1), None, None
-
-
-def _is_zero(c: Curvature) -> bool:
-    return not isinstance(c, Tensor) and c == 0
 
 
 def _chi_constant(d: int) -> float:
@@ -151,9 +126,9 @@ def _chi_constant(d: int) -> float:
 
 def _law(d: int, lam: Tensor, exact: bool) -> tuple[Tensor, Tensor]:
     if not exact:
-        return lookup_law(d, locate(d, lam))
-    law = radius_law.solve(d, lam)
-    return law.J, law.M
+        return lookup_normalizer(d, locate(d, lam))
+    numbers = radius_distribution.solve(d, lam)
+    return numbers.J, numbers.M
 
 
 class _Sample(NamedTuple):
@@ -164,39 +139,46 @@ class _Sample(NamedTuple):
 
 
 def _radius(d: int, lam: Tensor, epsilon: Tensor, exact: bool) -> _Sample:
-    place = locate(d, lam)
+    location = locate(d, lam)
     if exact:
-        law = radius_law.solve(d, lam)
-        t, Y = _chunked(lambda eps, *f: _exact(Law(law.n, *f[:8]), Place(*f[8:]), eps), epsilon, *law[1:], *place)
-        return _Sample(t, Y, law.J, law.M)
-    t, Y = _chunked(lambda eps, *f: lookup(d, Place(*f), eps), epsilon, *place)
-    return _Sample(t, Y, *lookup_law(d, place))
+        numbers = radius_distribution.solve(d, lam)
+        t, Y = _chunked(
+            lambda eps, *f: _exact(RadiusNumbers(numbers.n, *f[:8]), Location(*f[8:]), eps),
+            epsilon,
+            *numbers[1:],
+            *location,
+        )
+        return _Sample(t, Y, numbers.J, numbers.M)
+    t, Y = _chunked(lambda eps, *f: lookup(d, Location(*f), eps), epsilon, *location)
+    return _Sample(t, Y, *lookup_normalizer(d, location))
 
 
-def _exact(law: Law, place: Place, epsilon: Tensor) -> tuple[Tensor, Tensor]:
+def _exact(numbers: RadiusNumbers, location: Location, epsilon: Tensor) -> tuple[Tensor, Tensor]:
     """The table's answer improved by a third-order step, which takes its error of 1e-6 below rounding."""
-    d = int(law.n) + 1
-    guess = lookup(d, place, epsilon.clamp(-EPSILON_MAX, EPSILON_MAX)).t
+    d = int(numbers.n) + 1
+    guess = lookup(d, location, epsilon.clamp(-EPSILON_MAX, EPSILON_MAX)).t
     log_lower, log_upper = torch.special.log_ndtr(epsilon), torch.special.log_ndtr(-epsilon)
     if not torch.compiler.is_compiling() and bool((epsilon < -EPSILON_MAX).any()):
-        guess = _below_table(law, guess, epsilon, log_lower)
-    return radius_law.polish(law, guess, log_lower, log_upper)
+        guess = _below_table(numbers, guess, epsilon, log_lower)
+    return radius_distribution.polish(numbers, guess, log_lower, log_upper)
 
 
-def _below_table(law: Law, edge: Tensor, epsilon: Tensor, log_lower: Tensor) -> Tensor:
+def _below_table(numbers: RadiusNumbers, edge: Tensor, epsilon: Tensor, log_lower: Tensor) -> Tensor:
     """Quantiles that no generator reaches but a caller of icdf may, by bisection from the table's edge down to 0.
 
-    The law is more concave than the normal's, so |∂t/∂ε| ≤ 1; and F(t) ≤ t^d sinhc(√λt)^n exp(−J)/d. Both bound t.
-    Above, the table ends past the last number below 1.
+    The density is more log-concave than the normal's, so |∂t/∂ε| ≤ 1; and F(t) ≤ t^d sinhc(√λt)^n exp(−J)/d. Both
+    bound t. Above, the table ends past the last number below 1.
     """
-    d = law.n + 1
+    d = numbers.n + 1
     below = (-epsilon - EPSILON_MAX).clamp_min(0.0)
-    power = (log_lower + math.log(d) + law.J - law.n * log_sinhc(law.lam * edge * edge)) / d
+    power = (log_lower + math.log(d) + numbers.J - numbers.n * log_sinhc(numbers.lam * edge * edge)) / d
     low, high = torch.maximum(torch.exp(power), edge - below).minimum(edge).log(), edge.log()
     for _ in range(48):
         middle = (low + high) / 2
         t = middle.exp()
-        log_part = torch.log(radius_law.tail(law, t).rho.abs()) + radius_law.log_density(law, t)
+        log_part = torch.log(radius_distribution.tail(numbers, t).rho.abs()) + radius_distribution.log_density(
+            numbers, t
+        )
         short = log_part < log_lower
         low, high = torch.where(short, middle, low), torch.where(short, high, middle)
     return torch.where(below > 0, ((low + high) / 2).exp(), edge)
@@ -219,17 +201,24 @@ def log_normalizer(scale: Tensor, c: Curvature, d: int) -> Tensor:
         >>> log_normalizer(torch.tensor(1.0), 0.0, 3)  # ∫ r² exp(−r²/2) dr = √(π/2)
         tensor(0.2258, dtype=torch.float64)
     """
+    if transformed():
+        lam = _lambda(scale, c)
+        _, w, growth = _followed(lam, d)
+        J = radius_distribution.solve(d, lam.detach()).J + torch.log((w * growth).sum(-1))
+        return d * torch.log(wide(scale)) + J
     return _LogNormalizer.apply(scale, c, d)
 
 
-def draw(scale: Tensor, c: Curvature, epsilon: Tensor, d: int) -> tuple[Tensor, Tensor]:
+def draw(scale: Tensor, c: Curvature, epsilon: Tensor, d: int, constant: float = 0.0) -> tuple[Tensor, Tensor]:
     """The radius r at the probability Φ(ε), with implicit gradients [eq:implicit_gradient], and −r²/2σ² − log Z_r.
+
+    A constant, as the log area of the sphere, is subtracted from the latter.
 
     Example:
         >>> draw(torch.tensor(1.0), 0.0, torch.tensor(0.0), 2)  # the median r = √(2 log 2), and −log 2
         (tensor(1.1774, dtype=torch.float64), tensor(-0.6931, dtype=torch.float64))
     """
-    return _Draw.apply(scale, c, epsilon, d, scale.dtype == torch.float64)
+    return _Draw.apply(scale, c, epsilon, d, scale.dtype == torch.float64, constant)
 
 
 def quantile(scale: Tensor, c: Curvature, epsilon: Tensor, d: int) -> Tensor:
@@ -242,7 +231,7 @@ def quantile(scale: Tensor, c: Curvature, epsilon: Tensor, d: int) -> Tensor:
     inside = epsilon.isfinite()
     epsilon_safe = torch.where(inside, epsilon, 0.0)
     beyond = not torch.compiler.is_compiling() and bool((epsilon_safe.abs() > EPSILON_MAX).any())
-    r, _ = _Draw.apply(scale, c, epsilon_safe, d, beyond or scale.dtype == torch.float64)
+    r, _ = _Draw.apply(scale, c, epsilon_safe, d, beyond or scale.dtype == torch.float64, 0.0)
     r = torch.where(inside, r, epsilon.clamp_min(0.0).to(r.dtype))  # 0, ∞, and what is not a number
     return r.to(scale.dtype)
 
@@ -264,7 +253,26 @@ def radius_nodes(lam: Tensor, d: int, graded: bool = False) -> tuple[Tensor, Ten
 
     Example:
         >>> t, w = radius_nodes(torch.tensor(0.0), 3)
-        >>> round((w * t * t).sum().item(), 12)  # E[t²] = d for the chi law
+        >>> round((w * t * t).sum().item(), 12)  # E[t²] = d for the chi distribution
         3.0
     """
-    return _Nodes.apply(wide(lam), d, graded)
+    lam = wide(lam)
+    t, w, growth = _followed(lam, d, graded)
+    if growth is None:
+        return t, w
+    mass = w * growth
+    return t, mass / mass.sum(-1, keepdim=True)
+
+
+def _followed(lam: Tensor, d: int, graded: bool = False) -> tuple[Tensor, Tensor, Any]:
+    """Nodes and weights for the numbers that λ has now, and how the densities there change with λ, if that is asked.
+
+    Nodes stay where they are, so that only sinhc(√λ t)^n depends on λ: it is smooth, also at 0.
+    """
+    fixed = lam.detach()
+    t, w = (radius_distribution.graded_nodes if graded else radius_distribution.nodes)(d, fixed)
+    if not lam.requires_grad and not transformed():
+        return t, w, None
+    square = t * t
+    growth = log_sinhc(lam.unsqueeze(-1) * square) - log_sinhc(fixed.unsqueeze(-1) * square)
+    return t, w, torch.exp((d - 1) * growth)

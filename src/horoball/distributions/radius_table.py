@@ -1,4 +1,4 @@
-"""A table of the radius law for one dimension, so that a float32 sample costs a lookup instead of a quadrature.
+"""The radius distribution of one dimension as a table: a float32 sample costs a lookup instead of a quadrature.
 
 The scaled radius t(λ, ε) with F(t) = Φ(ε), ε standard normal, is analytic in ε and in X = √(α₀ + α), α = nλ: its
 nearest singularity in α is where sinh(√λ t) vanishes, α = −n(π/t)², and α₀ is chosen to put that at X = 0. A piecewise
@@ -17,12 +17,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from horoball.compiling import constant_when_compiled
-from horoball.distributions.radius_law import Law, log_density, polish, solve
-from horoball.numerics import may_hold, polynomial_columns, static, wide
-from horoball.quadrature import gauss_legendre
+from horoball.distributions.radius_distribution import RadiusNumbers, log_density, polish, solve
+from horoball.numerics.compile import constant_when_compiled
+from horoball.numerics.kernels import in_graph, looks_ahead, may_hold, polynomial_columns, static, wide
+from horoball.numerics.quadrature import gauss_legendre
+from horoball.runtime.devices import has_float64
 
-__all__ = ["EPSILON_MAX", "Entry", "Place", "RadiusTable", "locate", "lookup", "lookup_law", "radius_table"]
+__all__ = ["EPSILON_MAX", "Entry", "Location", "RadiusTable", "locate", "lookup", "lookup_normalizer", "radius_table"]
 
 EPSILON_MAX = 8.6
 _ORDER = 8  # coefficients per axis and cell
@@ -35,14 +36,14 @@ class RadiusTable(NamedTuple):
 
     Example:
         >>> table = radius_table(2, torch.device("cpu"))
-        >>> len(table.law) == table.cells
+        >>> len(table.numbers) == table.cells
         True
     """
 
     shift: float  # α₀
     scale: float  # cells per unit of X
     cells: int  # along X
-    law: Tensor  # (cells, 2·order): J less its asymptote, and M
+    numbers: Tensor  # (cells, 2·order): J less its asymptote, and M
     radius: Tensor  # (cells·cells_ε, order_ε·order_X): log(t/√(n(1 + α)))
 
 
@@ -61,7 +62,7 @@ class Entry(NamedTuple):
 # ---------------------------------------------------------------------------------------------------------- lookup
 
 
-class Place(NamedTuple):
+class Location(NamedTuple):
     """Where each λ lies in the table; λ beyond it is put at its end.
 
     Example:
@@ -72,11 +73,11 @@ class Place(NamedTuple):
     alpha: Tensor
     X: Tensor
     cell: Tensor
-    x: Tensor  # the place within the cell
+    x: Tensor  # the location within the cell
 
 
-def locate(d: int, lam: Tensor) -> Place:
-    """The place of each λ in the table of dimension d.
+def locate(d: int, lam: Tensor) -> Location:
+    """The location of each λ in the table of dimension d.
 
     Example:
         >>> locate(2, torch.zeros(1)).cell
@@ -87,64 +88,89 @@ def locate(d: int, lam: Tensor) -> Place:
     X = torch.sqrt(table.shift + alpha)
     at = ((X - math.sqrt(table.shift)) * table.scale).clamp_max_(float(table.cells))
     cell = at.floor().clamp_max_(table.cells - 1).nan_to_num_(0.0)  # what is not a number stays so in x
-    return Place(alpha, X, cell.long(), (at - cell).mul_(2).sub_(1))
+    return Location(alpha, X, cell.long(), (at - cell).mul_(2).sub_(1))
+
+
+def _powers(x: Tensor) -> Tensor:
+    """1, x, …, x⁷ on a last axis."""
+    return x.unsqueeze(-1) ** _exponents(x.device, x.dtype)
+
+
+@lru_cache(maxsize=32)
+def _exponents(device: torch.device, dtype: torch.dtype) -> Tensor:
+    with torch.inference_mode(False):
+        return torch.arange(_ORDER, device=device, dtype=dtype)
+
+
+def _entries(table: Tensor, index: Tensor) -> Tensor:
+    """Rows of a table; to index with a tensor of no dimensions would wait for it."""
+    return table.index_select(0, index.reshape(-1)).reshape(*index.shape, table.shape[-1])
 
 
 def _outside(table: RadiusTable, alpha: Tensor) -> Tensor:
     return alpha > (math.sqrt(table.shift) + table.cells / table.scale) ** 2 - table.shift
 
 
-def lookup_law(d: int, place: Place) -> tuple[Tensor, Tensor]:
-    """J(λ) and M(λ) of `radius_law.solve`, to 1e-10.
+def lookup_normalizer(d: int, location: Location) -> tuple[Tensor, Tensor]:
+    """J(λ) and M(λ) of `radius_distribution.solve`, to 1e-10.
 
     Example:
-        >>> J, _ = lookup_law(2, locate(2, torch.zeros(1)))
+        >>> J, _ = lookup_normalizer(2, locate(2, torch.zeros(1)))
         >>> torch.allclose(J, torch.zeros(1).double(), atol=1e-9)
         True
     """
-    alpha = place.alpha
+    alpha = location.alpha
     table = radius_table(d, alpha.device)
     n = d - 1
-    J, M = polynomial_columns(table.law[place.cell].unflatten(-1, (_ORDER, 2)), place.x.unsqueeze(-1)).unbind(-1)
+    rows = _entries(table.numbers, location.cell).unflatten(-1, (_ORDER, 2))
+    if looks_ahead(alpha) or in_graph():
+        J, M = polynomial_columns(rows, location.x.unsqueeze(-1)).unbind(-1)
+    else:  # one product instead of many small steps
+        J, M = (_powers(location.x).unsqueeze(-2) @ rows).squeeze(-2).unbind(-1)
     J = J + _growth(n, alpha)
     outside = _outside(table, alpha)
     if not may_hold(outside):
         return J, M
-    far = torch.where(outside, alpha, 1.0)
-    J = torch.where(outside, n / 2 * (far - torch.log(4 * far / n)) + math.log(2 * math.pi) / 2, J)
-    return J, torch.where(outside, n - n / far, M)
+    constant = (math.log(2 * math.pi) - n * math.log(4 / n)) / 2
+    J = torch.where(outside, (alpha - alpha.log()).mul_(n / 2).add_(constant), J)
+    return J, torch.where(outside, alpha.reciprocal().mul_(-n).add_(n), M)
 
 
-def lookup(d: int, place: Place, epsilon: Tensor) -> Entry:
+def lookup(d: int, location: Location, epsilon: Tensor) -> Entry:
     """The radius at the quantile Φ(ε), for places broadcast against ε, |ε| ≤ 8.6.
 
     Example:
-        >>> t, _ = lookup(2, locate(2, torch.zeros(1)), torch.zeros(1))  # the median of Rayleigh's law
+        >>> t, _ = lookup(2, locate(2, torch.zeros(1)), torch.zeros(1))  # the median of Rayleigh's distribution
         >>> torch.allclose(t, torch.full((1,), 2 * math.log(2)).double().sqrt(), atol=1e-7)
         True
     """
-    alpha, X, cell, x = place
+    alpha, X, cell, x = location
     table = radius_table(d, alpha.device)
     n = d - 1
     at = (wide(epsilon) + EPSILON_MAX) * (_CELLS / (2 * EPSILON_MAX))
     cell_e = at.floor().clamp_(0, _CELLS - 1)
     e = (at - cell_e).mul_(2).sub_(1)
-    rows = table.radius[cell * _CELLS + cell_e.long()].unflatten(-1, (_ORDER, _ORDER))
-    *lower, value = polynomial_columns(rows, e.unsqueeze(-1)).unbind(-1)
-    slope = torch.zeros_like(e)
-    for coefficient in reversed(lower):
-        slope = torch.addcmul(value, slope, x)
-        value = torch.addcmul(coefficient, value, x)
+    rows = _entries(table.radius, torch.add(cell_e.long(), cell, alpha=_CELLS)).unflatten(-1, (_ORDER, _ORDER))
+    if looks_ahead(alpha) or in_graph():
+        *lower, value = polynomial_columns(rows, e.unsqueeze(-1)).unbind(-1)
+        slope = torch.zeros_like(e)
+        for coefficient in reversed(lower):
+            slope = torch.addcmul(value, slope, x)
+            value = torch.addcmul(coefficient, value, x)
+    else:
+        columns, powers = (_powers(e).unsqueeze(-2) @ rows).squeeze(-2), _powers(x)
+        value = (columns * powers).sum(-1)
+        slope = (columns[..., 1:] * (powers[..., :-1] * _exponents(x.device, x.dtype)[1:])).sum(-1)
     whole = 1 + alpha
     t = torch.exp(value) * torch.sqrt(n * whole)
-    Y = t * torch.addcdiv(1 / whole, slope, X, value=2 * table.scale) * (n / 2)
+    Y = t * torch.addcdiv((n / 2) / whole, slope, X, value=n * table.scale)
     outside = _outside(table, alpha)
     if not may_hold(outside):
         return Entry(t, Y)
-    root = torch.sqrt(n * alpha)
+    square = alpha * n
     return Entry(
-        torch.where(outside, root + epsilon, t),
-        torch.where(outside, n * n / 2 / torch.where(outside, root, 1.0), Y),
+        torch.where(outside, square.sqrt() + epsilon, t),
+        torch.where(outside, square.rsqrt_().mul_(n * n / 2), Y),
     )
 
 
@@ -172,13 +198,13 @@ def _cached(d: int, device: torch.device) -> RadiusTable:
     # A table made in inference mode could not be used in training afterwards.
     with torch.inference_mode(False), torch.no_grad(), torch.device("cpu"):
         table = _build(d)
-    kind = torch.float32 if device.type == "mps" else torch.float64
-    return table._replace(law=table.law.to(device, kind), radius=table.radius.to(device, kind))
+    kind = torch.float64 if has_float64(device) else torch.float32
+    return table._replace(numbers=table.numbers.to(device, kind), radius=table.radius.to(device, kind))
 
 
 def _growth(n: float, alpha: Tensor) -> Tensor:
     """What J grows like; the rest fits in a table."""
-    return n / 2 * (alpha - torch.log1p(alpha))
+    return (alpha - torch.log1p(alpha)).mul_(n / 2)
 
 
 def _chebyshev() -> tuple[np.ndarray, np.ndarray]:
@@ -198,31 +224,33 @@ def _build(d: int) -> RadiusTable:
     X = torch.from_numpy(((np.arange(cells)[:, None] + (x + 1) / 2) * span / cells).ravel()) + math.sqrt(shift)
     alpha = X * X - shift
     epsilon = torch.from_numpy(((np.arange(_CELLS)[:, None] + (x + 1) / 2) * 2 / _CELLS - 1).ravel()) * EPSILON_MAX
-    law = solve(d, alpha / n)
-    t = _first_guess(law, epsilon)
-    column = Law(n, *(field.unsqueeze(-1) for field in law[1:]))
+    numbers = solve(d, alpha / n)
+    t = _first_guess(numbers, epsilon)
+    column = RadiusNumbers(n, *(field.unsqueeze(-1) for field in numbers[1:]))
     for _ in range(2):
         t, _ = polish(column, t, torch.special.log_ndtr(epsilon), torch.special.log_ndtr(-epsilon))
     radius = torch.log(t / torch.sqrt(n * (1 + alpha)).unsqueeze(-1)).numpy().reshape(cells, _ORDER, _CELLS, _ORDER)
     radius = np.einsum("xi,aibj,yj->abyx", fit, radius, fit).reshape(cells * _CELLS, -1)
-    rest = torch.stack((law.J - _growth(n, alpha), law.M)).numpy().reshape(2, cells, _ORDER)
+    rest = torch.stack((numbers.J - _growth(n, alpha), numbers.M)).numpy().reshape(2, cells, _ORDER)
     rest = np.einsum("xi,kai->axk", fit, rest).reshape(cells, -1)
     return RadiusTable(shift, cells / span, cells, *(torch.from_numpy(part.copy()) for part in (rest, radius)))
 
 
-def _first_guess(law: Law, epsilon: Tensor) -> Tensor:
+def _first_guess(numbers: RadiusNumbers, epsilon: Tensor) -> Tensor:
     """t(ε) for each λ, by inverting the nearly linear ε(log t) on a grid."""
-    d = law.n + 1
+    d = numbers.n + 1
     # Below the mode F falls at least as a normal's tail and, for small d, as (t/m)^d; above it as a normal's tail.
-    floor = torch.maximum(law.m - 10, law.m * math.exp(-40 / d) / 2)
+    floor = torch.maximum(numbers.m - 10, numbers.m * math.exp(-40 / d) / 2)
     steps = torch.linspace(0, 1, 97, dtype=torch.float64)
-    below = torch.exp(torch.lerp(floor.log().unsqueeze(-1), law.m.log().unsqueeze(-1), steps))
-    grid = torch.cat((below[:, :-1], law.m.unsqueeze(-1) + 10 * steps), 1)
+    below = torch.exp(torch.lerp(floor.log().unsqueeze(-1), numbers.m.log().unsqueeze(-1), steps))
+    grid = torch.cat((below[:, :-1], numbers.m.unsqueeze(-1) + 10 * steps), 1)
     z, w = gauss_legendre(4)
     half = (grid[:, 1:] - grid[:, :-1]) / 2
     at = grid[:, :-1, None] + half.unsqueeze(-1) * (z + 1)
-    panel = (torch.exp(log_density(Law(law.n, *(field[:, None, None] for field in law[1:])), at)) * w).sum(-1) * half
-    column = Law(law.n, *(field.unsqueeze(-1) for field in law[1:]))
+    panel = (
+        torch.exp(log_density(RadiusNumbers(numbers.n, *(field[:, None, None] for field in numbers[1:])), at)) * w
+    ).sum(-1) * half
+    column = RadiusNumbers(numbers.n, *(field.unsqueeze(-1) for field in numbers[1:]))
     first = torch.exp(log_density(column, grid[:, :1])) * grid[:, :1] / d
     lower = torch.cat((first, panel), 1).cumsum(1).clamp(1e-300, 0.5)
     upper = torch.cat((panel, torch.full_like(first, 1e-23)), 1).flip(1).cumsum(1).flip(1).clamp_max(0.5)

@@ -1,4 +1,4 @@
-"""The Riemannian normal: the law of maximum entropy for its mean and dispersion."""
+"""The Riemannian normal: the distribution of maximum entropy for its mean and dispersion."""
 
 from __future__ import annotations
 
@@ -8,15 +8,18 @@ from torch.distributions import constraints
 
 from horoball.distributions.hyperbolic_radius import HyperbolicRadius
 from horoball.distributions.hypersphere import log_area, unit_vectors
-from horoball.distributions.normal import BallNormal
+from horoball.distributions.normal import BallNormal, register_posterior
 from horoball.distributions.radius_autograd import draw, log_normalizer, radius_nodes
+from horoball.distributions.reparameterized import in_float64
+from horoball.distributions.wrapped_normal import WrappedNormal
 from horoball.manifolds import PoincareBall
-from horoball.noise import standard_normal
-from horoball.numerics import wide, wide_dtype
+from horoball.numerics.kernels import in_graph, looks_ahead, wide, wide_dtype
+from horoball.numerics.random import standard_normal
 
 __all__ = ["RiemannianNormal"]
 
 
+@register_posterior
 class RiemannianNormal(BallNormal):
     r"""The Riemannian normal N^R(μ, σ²) of the Poincaré ball [eq:core_maxent_normal_hyp].
 
@@ -42,11 +45,13 @@ class RiemannianNormal(BallNormal):
         True
     """
 
+    name = "riemannian"
     arg_constraints = {  # noqa: RUF012
         "loc": constraints.real,
         "scale": constraints.positive,
     }
     _parameters = ("scale",)
+    _fixed: tuple[Tensor, Tensor] | None = None
 
     def __init__(self, loc: Tensor, scale: Tensor, ball: PoincareBall, *, validate_args: bool | None = None) -> None:
         d = loc.shape[-1]
@@ -61,9 +66,16 @@ class RiemannianNormal(BallNormal):
         self.scale = scale if scale.shape[:-1] == batch_shape else scale.expand(*batch_shape, 1)
         super().__init__(loc, ball, batch_shape, validate_args)
 
+    @classmethod
+    def isotropic(cls, loc: Tensor, scale: Tensor, ball: PoincareBall) -> BallNormal:
+        """The Riemannian normal; on a line, d = 1, where the two families agree, the wrapped one."""
+        if loc.shape[-1] == 1:
+            return WrappedNormal.isotropic(loc, scale, ball)
+        return cls(loc, scale, ball, validate_args=False)
+
     @property
     def radius(self) -> HyperbolicRadius:
-        """The law of d(μ, z).
+        """The distribution of d(μ, z).
 
         Example:
             >>> RiemannianNormal(torch.zeros(3), torch.ones(1), PoincareBall(1.0)).radius.mean
@@ -86,21 +98,38 @@ class RiemannianNormal(BallNormal):
         d = self.loc.shape[-1]
         return log_normalizer(self.scale.squeeze(-1), self.ball.c, d) + log_area(d)
 
-    def _draw(self, shape: torch.Size) -> tuple[Tensor, Tensor]:
+    def _terms(self) -> tuple[Tensor, Tensor]:
+        """log Z and σ² in float64. A prior is asked for them at every step, so that it keeps them if they are fixed."""
+        if self._fixed is not None:
+            return self._fixed
+        sigma = wide(self.scale.squeeze(-1))
+        terms = self._log_z(), sigma * sigma
+        learned = self.scale.requires_grad or self.ball.learnable
+        # Made in inference mode they could not be used in training afterwards. A compiled graph cannot ask for that.
+        if self.centered and not learned and not in_graph() and not terms[0].is_inference():
+            self._fixed = terms
+        return terms
+
+    def _draw(self, shape: torch.Size, generator: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
         d = shape[-1]
         sigma = self.scale.squeeze(-1)
-        epsilon = standard_normal(shape[:-1], wide_dtype(sigma), sigma.device, row_axis=-1)
-        r, log_radial = draw(sigma, self.ball.c, epsilon, d)
+        epsilon = standard_normal(shape[:-1], torch.float64, sigma.device, row_axis=-1, generator=generator)
+        r, log_q = draw(sigma, self.ball.c, epsilon, d, log_area(d))
         # |v| is to be r to the last digit: log q falls with its square. So the product is rounded once, at the end.
-        x = standard_normal(shape, self.loc.dtype, self.loc.device)
-        v = unit_vectors(wide(x)) * r.unsqueeze(-1)
-        return v.to(x.dtype), (log_radial - log_area(d)).to(x.dtype)
+        x = standard_normal(shape, self.loc.dtype, self.loc.device, generator=generator)
+        if looks_ahead(x) or in_graph():
+            v = unit_vectors(wide(x)) * r.unsqueeze(-1)
+        else:  # the same in fewer operations; a vector of zeros is never drawn
+            norm = torch.linalg.vector_norm(x, dim=-1, keepdim=True, dtype=wide_dtype(x))
+            v = x * (r.unsqueeze(-1) / norm.clamp_min_(torch.finfo(x.dtype).tiny))
+        return v.to(x.dtype), log_q.to(x.dtype)
 
     def _log_density(self, v: Tensor) -> Tensor:
         # Summed in float64: both terms grow as (d − 1)²cσ² and float32 would round each.
-        t = torch.linalg.vector_norm(v, dim=-1, dtype=wide_dtype(v)) / wide(self.scale.squeeze(-1))
-        return (-t * t / 2 - self._log_z()).to(v.dtype)
+        x, (log_z, variance) = wide(v), self._terms()
+        return torch.addcdiv(log_z, (x * x).sum(-1), variance, value=0.5).neg_().to(v.dtype)
 
+    @in_float64
     def entropy(self) -> Tensor:
         """−E[log q(z)] = log Z + E[r²]/2σ².
 

@@ -9,15 +9,18 @@ import torch
 from torch import Tensor
 from torch.distributions import constraints
 
-from horoball.distributions.normal import BallNormal
+from horoball.distributions.normal import BallNormal, positive, register_posterior
 from horoball.distributions.radius_autograd import radius_nodes
+from horoball.distributions.reparameterized import in_float64
 from horoball.manifolds import PoincareBall
-from horoball.noise import standard_normal
-from horoball.numerics import log_sinhc, wide
+from horoball.manifolds.fused_exponential import fused_exp, is_fused
+from horoball.numerics.kernels import log_sinhc, wide
+from horoball.numerics.random import standard_normal
 
 __all__ = ["WrappedNormal"]
 
 
+@register_posterior
 class WrappedNormal(BallNormal):
     r"""The wrapped normal N^W(μ, Σ) of the Poincaré ball [eq:core_wrapped_normal_hyp].
 
@@ -41,14 +44,15 @@ class WrappedNormal(BallNormal):
         True
     """
 
+    name = "wrapped"
+    scales = ("isotropic", "diagonal", "full")
     arg_constraints = {  # noqa: RUF012
         "loc": constraints.real,
         "scale": constraints.positive,
         "scale_tril": constraints.lower_cholesky,
     }
     _parameters = ("scale", "scale_tril")
-    scale: Any  # one of the two is a tensor, the other None
-    scale_tril: Any
+    scale_tril: Any  # a tensor if scale is None
 
     def __init__(
         self,
@@ -84,6 +88,35 @@ class WrappedNormal(BallNormal):
         self.arg_constraints = {"loc": constraints.real, name: type(self).arg_constraints[name]}
         super().__init__(loc, ball, batch_shape, validate_args)
 
+    @classmethod
+    def isotropic(cls, loc: Tensor, scale: Tensor, ball: PoincareBall) -> BallNormal:
+        """Σ = σ²I."""
+        return cls(loc, scale, ball, validate_args=False)
+
+    @classmethod
+    def network_size(cls, d: int, scale: str = "isotropic") -> int:
+        """Numbers for the location, then 1, d or d(d + 1)/2 for the scale."""
+        cls.check_scale(scale)
+        return d + {"isotropic": 1, "diagonal": d, "full": d * (d + 1) // 2}[scale]
+
+    @classmethod
+    def from_network(cls, outputs: Tensor, d: int, ball: PoincareBall, scale: str = "isotropic") -> BallNormal:
+        """One scale, as in the paper, one for each axis, or a Cholesky factor with free numbers below its diagonal."""
+        if scale != "full":
+            return super().from_network(outputs, d, ball, scale)  # the shape of the scale says which
+        loc, diagonal, below = outputs.split((d, d, outputs.shape[-1] - 2 * d), -1)
+        rows, columns = torch.tril_indices(d, d, -1, device=outputs.device)
+        factor = torch.diag_embed(positive(diagonal))
+        factor[..., rows, columns] = below
+        return cls(loc, ball=ball, scale_tril=factor, validate_args=False)
+
+    @property
+    def mean_scale(self) -> Tensor:
+        """The standard deviation, averaged over the axes."""
+        if self.scale is not None:
+            return super().mean_scale
+        return torch.linalg.vector_norm(self.scale_tril, dim=-1).mean(-1)
+
     @property
     def is_isotropic(self) -> bool:
         """Whether Σ = σ²I.
@@ -94,13 +127,30 @@ class WrappedNormal(BallNormal):
         """
         return self.scale is not None and self.scale.shape[-1] == 1
 
-    def _draw(self, shape: torch.Size) -> tuple[Tensor, Tensor]:
-        epsilon = standard_normal(shape, self.loc.dtype, self.loc.device)
+    def rsample_and_log_prob(
+        self,
+        sample_shape: Any = torch.Size(),  # noqa: B008
+        generator: torch.Generator | None = None,
+    ) -> tuple[Tensor, Tensor]:
+        """Points and their log density, from the noise that made them; on a GPU in one function."""
+        if type(self)._draw is not WrappedNormal._draw or not is_fused(self.loc, self.ball):
+            return super().rsample_and_log_prob(sample_shape, generator)
+        v, log_normal = self._draw_normal(self._extended_shape(sample_shape), generator)
+        z, volume = fused_exp(self.loc.expand_as(v), v, self.ball.c)
+        return z, log_normal - volume
+
+    def _draw(self, shape: torch.Size, generator: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
+        v, log_normal = self._draw_normal(shape, generator)
+        return v, log_normal - self.ball.log_volume(v)
+
+    def _draw_normal(self, shape: torch.Size, generator: torch.Generator | None) -> tuple[Tensor, Tensor]:
+        """v ~ N(0, Σ) and its log density in the tangent space."""
+        epsilon = standard_normal(shape, self.loc.dtype, self.loc.device, generator=generator)
         if self.scale is not None:
             v = self.scale * epsilon
         else:
             v = (self.scale_tril @ epsilon.unsqueeze(-1)).squeeze(-1)
-        return v, self._log_normal(epsilon) - self.ball.log_volume(v)
+        return v, self._log_normal(epsilon)
 
     def _log_density(self, v: Tensor) -> Tensor:
         if self.scale is not None:
@@ -134,6 +184,7 @@ class WrappedNormal(BallNormal):
             return self.scale.square()
         return torch.linalg.eigvalsh(self.scale_tril @ self.scale_tril.mT)
 
+    @in_float64
     def entropy(self) -> Tensor:
         """−E[log q(z)] = log|2πeΣ|/2 + (d − 1) E[log(sinh(√c|v|)/(√c|v|))].
 
@@ -147,7 +198,7 @@ class WrappedNormal(BallNormal):
             return plain
         u = self.ball.c * wide(self.variances)
         if self.is_isotropic:
-            t, w = radius_nodes(u.new_zeros(()), d)
+            t, w = radius_nodes(u.new_zeros(()), d, graded=True)  # for wide ones it is a logarithm at 0
             volume = (w * log_sinhc(u * t * t)).sum(-1)
         else:
             volume = _expected_log_sinhc(u)
@@ -167,7 +218,11 @@ def _expected_log_sinhc(u: Tensor) -> Tensor:
     total = u.new_zeros(u.shape[:-1])
     if not total.numel():
         return total
-    lowest = -66.0 - 2 * float(u.detach().sum(-1).max().clamp_min(1.0).log())
+    if torch.compiler.is_compiling():  # the number of nodes is then fixed: enough for u up to 1e16
+        widest = math.log(1e16)
+    else:
+        widest = float(u.detach().sum(-1).max().clamp_min(1.0).log())
+    lowest = -66.0 - 2 * widest
     log_s = torch.arange(lowest, 1.5, step, dtype=u.dtype, device=u.device)
     k = torch.arange(1, 5, dtype=u.dtype, device=u.device)
     for part in log_s.split(32):  # a bounded number of nodes at a time

@@ -3,14 +3,13 @@
 from horoball.graphs.baselines import (
     BASELINES,
     adamic_adar,
-    common_neighbours,
+    common_neighbors,
     degree_deficit,
     isolated_end,
     preferential_attachment,
     rules_for,
     shortest_path,
 )
-from horoball.graphs.estimator import PoincareGraphVAE
 from horoball.graphs.link_scores import LinkScores, link_scores
 from horoball.graphs.ranking import Ranking, ranking
 from horoball.graphs.reconstruction import Reconstruction, reconstruction
@@ -19,11 +18,10 @@ from horoball.graphs.vgae import vgae_scores
 __all__ = [
     "BASELINES",
     "LinkScores",
-    "PoincareGraphVAE",
     "Ranking",
     "Reconstruction",
     "adamic_adar",
-    "common_neighbours",
+    "common_neighbors",
     "degree_deficit",
     "isolated_end",
     "link_scores",

@@ -1,7 +1,7 @@
 """Rules of one line that score pairs of nodes from the train graph alone: what a model of links has to beat.
 
 The first four look for pairs that are close. The last two look for nodes that miss an edge: they read what a split
-gives away, see Note [Leak] in `horoball.data.link_split`, and know nothing of which node belongs to which.
+gives away, see Note [Leak] in `horoball.data.graphs.link_split`, and know nothing of which node belongs to which.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ import torch
 from scipy.special import gammaln, logsumexp
 from torch import Tensor
 
-from horoball.data.graphs import Graph
+from horoball.data.graphs.graph import Graph
 from horoball.hierarchy.space import Space
 
 __all__ = [
     "BASELINES",
     "adamic_adar",
-    "common_neighbours",
+    "common_neighbors",
     "degree_deficit",
     "isolated_end",
     "preferential_attachment",
@@ -29,10 +29,10 @@ __all__ = [
     "shortest_path",
 ]
 
-_ENTRIES = 4_000_000  # neighbours held at a time, 50 MB
+_ENTRIES = 4_000_000  # neighbors held at a time, 50 MB
 
 
-def common_neighbours(train: Graph, pairs: Tensor) -> Tensor:
+def common_neighbors(train: Graph, pairs: Tensor) -> Tensor:
     """|N(i) ∩ N(j)|.
 
     Args:
@@ -43,14 +43,14 @@ def common_neighbours(train: Graph, pairs: Tensor) -> Tensor:
         Scores in float64, shape (k,); a likely edge has a high one.
 
     Example:
-        >>> common_neighbours(Graph.of([(0, 1), (1, 2), (2, 3)]), torch.tensor([[0, 2], [0, 3]]))
+        >>> common_neighbors(Graph.of([(0, 1), (1, 2), (2, 3)]), torch.tensor([[0, 2], [0, 3]]))
         tensor([1., 0.], dtype=torch.float64)
     """
     return _sum_over_shared(train, pairs, np.ones(train.nodes))
 
 
 def adamic_adar(train: Graph, pairs: Tensor) -> Tensor:
-    """Σ 1/log |N(w)| over common neighbours w: those that few nodes share count more.
+    """Σ 1/log |N(w)| over common neighbors w: those that few nodes share count more.
 
     Args:
         train: The graph without the edges that were held out.
@@ -64,7 +64,7 @@ def adamic_adar(train: Graph, pairs: Tensor) -> Tensor:
         tensor([1.4427, 0.0000], dtype=torch.float64)
     """
     degree = train.degrees().numpy()
-    weight = np.zeros(train.nodes)  # who is shared by two has two neighbours: log 1 = 0 is not divided by
+    weight = np.zeros(train.nodes)  # who is shared by two has two neighbors: log 1 = 0 is not divided by
     np.divide(1.0, np.log(np.maximum(degree, 1)), out=weight, where=degree > 1)
     return _sum_over_shared(train, pairs, weight)
 
@@ -185,7 +185,7 @@ def rules_for(hidden: float = 0.15) -> dict[str, Callable[[Graph, Tensor], Tenso
         6
     """
     return {
-        "common neighbours": common_neighbours,
+        "common neighbors": common_neighbors,
         "Adamic–Adar": adamic_adar,
         "preferential attachment": preferential_attachment,
         "shortest path": shortest_path,
@@ -199,7 +199,7 @@ BASELINES = rules_for()
 
 
 def _sum_over_shared(train: Graph, pairs: Tensor, weight: np.ndarray) -> Tensor:
-    """Sums over common neighbours, in blocks of pairs that have a bounded number of neighbours."""
+    """Sums over common neighbors, in blocks of pairs that have a bounded number of neighbors."""
     i, j = _checked(train, pairs).numpy().T
     graph, degree = train.adjacency(), train.degrees().numpy()
     total = np.cumsum(degree[i] + degree[j])

@@ -42,14 +42,15 @@ class Ranking(NamedTuple):
 
     map: float  # mean over nodes of their average precision, at most 1
     mean_rank: float  # mean over related pairs, at least 1
-    nodes: int  # whose neighbours were ranked
+    nodes: int  # whose neighbors were ranked
 
 
 def ranking(
-    neighbours: Any,
+    neighbors: Any,
     z: Tensor,
     ball: PoincareBall | None = None,
     *,
+    offset: Tensor | None = None,
     sources: int | None = None,
     seed: int = 0,
 ) -> Ranking:
@@ -59,11 +60,13 @@ def ranking(
     d = 5, and five times as long if points lie beyond √c|z| = 20.
 
     Args:
-        neighbours: Which nodes each node is related to: a sparse matrix of shape (n, n), nonzero where row u is
+        neighbors: Which nodes each node is related to: a sparse matrix of shape (n, n), nonzero where row u is
             related to column v. It may be directed: each node's ancestors, say. A node is no relation of itself.
         z: Points, in the tangent chart of the ball, shape (n, d).
         ball: Where the points lie; flat space if not given.
-        sources: Rank the neighbours of so many nodes, a fixed sample of those that have any; all if not given.
+        offset: Added to the distance from any node to each node, shape (n,); a directed model ranks possible parents
+            by d(u, v) + γ|v|.
+        sources: Rank the neighbors of so many nodes, a fixed sample of those that have any; all if not given.
         seed: Seed of the sample.
 
     Example:
@@ -71,9 +74,9 @@ def ranking(
         >>> ranking(star, torch.tensor([[0.0, 0.0], [5.0, 0.0], [-5.0, 0.0]]), PoincareBall(1.0))
         Ranking(map=1.0, mean_rank=1.0, nodes=3)
     """
-    relation = _relation(neighbours)
+    relation = _relation(neighbors)
     n = relation.shape[0]
-    key_of = _keys(z, ball, n)
+    key_of = _keys(z, ball, n) if offset is None else _offset_keys(z, ball or PoincareBall(0.0), offset, n)
     degree = np.diff(relation.indptr)
     nodes = np.flatnonzero(degree)
     if not len(nodes):
@@ -110,9 +113,9 @@ def _block(key: np.ndarray, rows: np.ndarray, related: np.ndarray, degree: np.nd
     return float(average.sum()), float(rank.sum())
 
 
-def _relation(neighbours: Any) -> csr_array:
+def _relation(neighbors: Any) -> csr_array:
     """The related pairs (u, v), u ≠ v, each once."""
-    given = csr_array(neighbours).tocoo()
+    given = csr_array(neighbors).tocoo()
     if given.shape[0] != given.shape[1]:
         raise ValueError(f"ranking expects a square matrix of related nodes, got shape {given.shape}.")
     u, v = given.coords
@@ -128,17 +131,31 @@ def _keys(z: Tensor, ball: PoincareBall | None, n: int) -> Callable[[np.ndarray]
     With ball coordinates x, sinh(√c d(u, v)/2) = √c |x_u − x_v| cosh(√c|z_u|/2) cosh(√c|z_v|/2). The factor of u does
     not change u's order, and the rest costs a tenth of the distance.
     """
-    if z.dim() != 2 or len(z) != n:
-        raise ValueError(f"ranking expects one point for each of {n} nodes, shape ({n}, d), got {tuple(z.shape)}.")
-    points = z.detach().to("cpu", torch.float64)
-    if not bool(torch.isfinite(points).all()):
-        raise ValueError("ranking expects finite points, got NaN or infinity.")
+    points = _points(z, n)
     scale = points.new_ones(n)
     if ball is not None and not ball.is_euclidean:
-        with torch.no_grad():  # c may be learnt
+        with torch.no_grad():  # c may be learned
             radius = math.sqrt(ball.c_value) * torch.linalg.vector_norm(points, dim=-1)
             if float(radius.max()) > _FAR:
                 return lambda rows: ball.cdist(points[rows], points).numpy()
             points, scale = ball.to_ball(points), torch.cosh(radius / 2)
     flat = PoincareBall(0.0)
     return lambda rows: flat.cdist(points[rows], points).mul_(scale).numpy()
+
+
+def _offset_keys(z: Tensor, ball: PoincareBall, offset: Tensor, n: int) -> Callable[[np.ndarray], np.ndarray]:
+    """Distances from a node to all, each with the offset of its end: rows -> (rows, n)."""
+    points = _points(z, n)
+    if offset.shape != (n,) or not bool(torch.isfinite(offset).all()):
+        raise ValueError(f"ranking expects a finite offset for each of {n} nodes, got shape {tuple(offset.shape)}.")
+    added = offset.detach().to("cpu", torch.float64)
+    return lambda rows: ball.cdist(points[rows], points).add_(added).numpy()
+
+
+def _points(z: Tensor, n: int) -> Tensor:
+    if z.dim() != 2 or len(z) != n:
+        raise ValueError(f"ranking expects one point for each of {n} nodes, shape ({n}, d), got {tuple(z.shape)}.")
+    points = z.detach().to("cpu", torch.float64)
+    if not bool(torch.isfinite(points).all()):
+        raise ValueError("ranking expects finite points, got NaN or infinity.")
+    return points

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from horoball.data.graphs import Graph
+from horoball.data.graphs.graph import Graph
 from horoball.graphs.ranking import ranking
 from horoball.hierarchy.delta import fixed_sample
 from horoball.hierarchy.distortion import Distortion, distortion
@@ -31,25 +31,33 @@ class Reconstruction:
         (1.0, 1.0, 1.0)
     """
 
-    map: float  # mean average precision of nodes' neighbours, at most 1
-    mean_rank: float  # of a neighbour among the nodes that are none, at least 1
+    map: float  # mean average precision of nodes' neighbors, at most 1
+    mean_rank: float  # of a neighbor among the nodes that are none, at least 1
     distortion: Distortion  # of shortest-path lengths; pairs that no path joins are left out
-    nodes: int  # whose neighbours were ranked
+    nodes: int  # whose neighbors were ranked
 
 
 def reconstruction(
-    graph: Graph, z: Tensor, ball: PoincareBall, *, sources: int | None = None, seed: int = 0
+    graph: Graph,
+    z: Tensor,
+    ball: PoincareBall,
+    *,
+    offset: Tensor | None = None,
+    sources: int | None = None,
+    seed: int = 0,
 ) -> Reconstruction:
     """Mean average precision, mean rank and distortion of an embedding of a graph.
 
-    See `horoball.graphs.ranking` for the first two. Lengths of paths are compared between all nodes, or among a fixed
-    sample of 2000 nodes, from 200 of them, if there are more.
+    See `horoball.graphs.ranking` for the first two; of a directed graph, parents are ranked.
+    Lengths of paths are compared between all nodes, or among a fixed sample of 2000 nodes, from 200 of them, if there
+    are more.
 
     Args:
         graph: The full graph.
         z: One point a node, in the tangent chart of the ball, shape (nodes, d).
         ball: Where the points lie; c = 0 is flat space.
-        sources: Rank the neighbours of at most so many nodes, and take paths from at most so many; for large graphs.
+        offset: Of a directed model, `model.offset(z)`: parents are ranked by distance plus offset.
+        sources: Rank the neighbors of at most so many nodes, and take paths from at most so many; for large graphs.
         seed: Seed of the samples.
 
     Example:
@@ -61,7 +69,7 @@ def reconstruction(
         1.00 1.00 1.04
     """
     adjacency = graph.adjacency()
-    ranked = ranking(adjacency, z, ball, sources=sources, seed=seed)
+    ranked = ranking(graph.relation(), z, ball, offset=offset, sources=sources, seed=seed)
     index = fixed_sample(graph.nodes, _POINTS, seed)
     starts = len(index) if graph.nodes <= _POINTS else _SEARCHES
     stretched = distortion(

@@ -10,9 +10,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from horoball.data.graphs import Graph
-from horoball.geometric import geometric
-from horoball.noise import seeded
+from horoball.data.graphs.graph import Graph
+from horoball.numerics.random import global_seed
+from horoball.runtime.extras import require_geometric
 
 __all__ = ["vgae_scores"]
 
@@ -63,8 +63,8 @@ def vgae_scores(train: Graph, pairs: Tensor, d: int = 16, hidden: int = 32, epoc
 @contextmanager
 def _seeded(seed: int) -> Iterator[None]:
     """Torch's generator, and Python's, from which the library draws non-edges; both are then put back."""
-    before = random.getstate()
-    with seeded(seed):
+    with global_seed(seed):
+        before = random.getstate()
         random.seed(seed)
         try:
             yield
@@ -73,8 +73,8 @@ def _seeded(seed: int) -> Iterator[None]:
 
 
 def _model(edges: Tensor, nodes: int, hidden: int, d: int) -> Any:
-    GCNConv = geometric("nn").GCNConv
-    gcn_norm = geometric("nn.conv.gcn_conv").gcn_norm
+    GCNConv = require_geometric("nn").GCNConv
+    gcn_norm = require_geometric("nn.conv.gcn_conv").gcn_norm
 
     class Encoder(nn.Module):
         """Two convolutions of one unit vector a node, which are not formed: their product with weights is a lookup."""
@@ -91,6 +91,8 @@ def _model(edges: Tensor, nodes: int, hidden: int, d: int) -> Any:
             h = self.first(torch.arange(nodes), *self.graph).relu()
             return self.mean(h, *self.graph), self.log_scale(h, *self.graph)
 
-    model = geometric("nn").VGAE(Encoder())
-    geometric("nn.inits").glorot(model.encoder.first.lin.weight)  # as in a linear layer; an embedding starts far larger
+    model = require_geometric("nn").VGAE(Encoder())
+    require_geometric("nn.inits").glorot(
+        model.encoder.first.lin.weight
+    )  # as in a linear layer; an embedding starts far larger
     return model

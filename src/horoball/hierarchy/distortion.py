@@ -34,7 +34,7 @@ class Distortion:
 def distortion(data: Space, embedding: Space, *, sources: int = 500, seed: int = 0) -> Distortion:
     """Distortion after the best scaling, and the rank correlation of distances.
 
-    d are the distances in the data, d' in the embedding, from some points to all. s minimises the mean of
+    d are the distances in the data, d' in the embedding, from some points to all. s minimizes the mean of
     (s·d'/d − 1)². Pairs at distance 0 or infinity in the data are left out.
 
     Args:

@@ -1,4 +1,4 @@
-"""Whether an embedding keeps known labels together: nearest neighbours, and the tree of clusters."""
+"""Whether an embedding keeps known labels together: nearest neighbors, and the tree of clusters."""
 
 from __future__ import annotations
 
@@ -7,28 +7,28 @@ from numpy.typing import ArrayLike
 from scipy.cluster.hierarchy import linkage
 from scipy.spatial.distance import squareform
 
+from horoball.data.missing import category_names
 from horoball.hierarchy.space import Space
-from horoball.palette import named
 
-__all__ = ["dendrogram_purity", "neighbour_accuracy", "nested_labels"]
+__all__ = ["dendrogram_purity", "merges_purity", "neighbor_accuracy", "nested_labels"]
 
 
-def neighbour_accuracy(embedding: Space, labels: ArrayLike, *, neighbours: int = 5) -> float:
-    """Share of points whose label is that of most of their nearest neighbours, themselves left out.
+def neighbor_accuracy(embedding: Space, labels: ArrayLike, *, neighbors: int = 5) -> float:
+    """Share of points whose label is that of most of their nearest neighbors, themselves left out.
 
     Where labels have equally many votes, the first in their order is taken, as scikit-learn does.
 
     Args:
         embedding: Distances in the embedding.
         labels: One label per point.
-        neighbours: k.
+        neighbors: k.
 
     Example:
-        >>> neighbour_accuracy(Space.of_points(np.arange(8.0)[:, None]), list("aaaabbbb"), neighbours=3)
+        >>> neighbor_accuracy(Space.of_points(np.arange(8.0)[:, None]), list("aaaabbbb"), neighbors=3)
         0.875
     """
     _, code = np.unique(_one_per_point(embedding, labels), return_inverse=True)
-    k = min(neighbours, embedding.n - 1)
+    k = min(neighbors, embedding.n - 1)
     everything = np.arange(embedding.n)
     right = 0
     for rows in embedding.row_blocks():
@@ -60,7 +60,7 @@ def dendrogram_purity(embedding: Space, labels: ArrayLike) -> float:
     d = embedding.matrix()
     merges = linkage(squareform((d + d.T) / 2, checks=False), "average")[:, :2].astype(np.int64)
     levels = labels[:, None] if labels.ndim == 1 else labels
-    return float(np.mean([_purity(merges, level) for level in levels.T]))
+    return float(np.mean([merges_purity(merges, level) for level in levels.T]))
 
 
 def nested_labels(parent: ArrayLike, node: ArrayLike | None = None) -> np.ndarray:
@@ -87,7 +87,7 @@ def nested_labels(parent: ArrayLike, node: ArrayLike | None = None) -> np.ndarra
         if len(path) > len(above):
             raise ValueError("Expected a tree, got a circle of parents. A root is its own parent.")
         path.append(above[path[-1]])
-    up = np.stack(path)  # up[s]: s steps towards the root
+    up = np.stack(path)  # up[s]: s steps toward the root
     depth = (up[1:] != up[:-1]).sum(0)
     levels = np.arange(1, max(2, len(path)))
     ancestors = up[np.maximum(depth[:, None] - levels, 0), np.arange(len(above))[:, None]]
@@ -97,13 +97,23 @@ def nested_labels(parent: ArrayLike, node: ArrayLike | None = None) -> np.ndarra
 def _one_per_point(embedding: Space, labels: ArrayLike) -> np.ndarray:
     values = np.asarray(labels)
     if values.dtype == object and values.ndim == 1:
-        values = named(values)  # missing ones are a label of their own
+        values = category_names(values)  # missing ones are a label of their own
     if values.ndim not in (1, 2) or len(values) != embedding.n:
         raise ValueError(f"Expected {embedding.n} labels, one per point, got shape {values.shape}.")
     return values
 
 
-def _purity(merges: np.ndarray, labels: np.ndarray) -> float:
+def merges_purity(merges: np.ndarray, labels: np.ndarray) -> float:
+    """Dendrogram purity of a linkage, given by its merges; see `dendrogram_purity`.
+
+    Args:
+        merges: Pairs of nodes, shape (n − 1, 2), as scipy numbers them.
+        labels: One label per point.
+
+    Example:
+        >>> merges_purity(np.array([[0, 1], [2, 3], [4, 5]]), np.array(["a", "a", "b", "b"]))
+        1.0
+    """
     _, code = np.unique(labels, return_inverse=True)
     n = len(code)
     counts = np.zeros((2 * n - 1, code.max() + 1))
@@ -112,6 +122,6 @@ def _purity(merges: np.ndarray, labels: np.ndarray) -> float:
     for step, (left, right) in enumerate(merges):
         meeting = counts[left] * counts[right]
         counts[n + step] = counts[left] + counts[right]
-        pure += float(meeting @ counts[n + step]) / counts[n + step].sum()
-        pairs += meeting.sum()
+        pure += float(meeting @ counts[n + step] / counts[n + step].sum())
+        pairs += float(meeting.sum())
     return pure / pairs if pairs else 1.0

@@ -1,4 +1,4 @@
-"""Whether neighbours stay neighbours: ranks of distances in the data against ranks in the embedding."""
+"""Whether neighbors stay neighbors: ranks of distances in the data against ranks in the embedding."""
 
 from __future__ import annotations
 
@@ -24,20 +24,20 @@ class Quality:
     q_local: float  # mean of Q_NX(k) for k ≤ K_max
     q_global: float  # mean of Q_NX(k) for k ≥ K_max
     k_max: int  # where Q_NX(k) − k/(n − 1) is largest
-    trustworthiness: float  # 1 less a penalty for neighbours in the embedding that are far in the data
-    continuity: float  # 1 less a penalty for neighbours in the data that are far in the embedding
+    trustworthiness: float  # 1 less a penalty for neighbors in the embedding that are far in the data
+    continuity: float  # 1 less a penalty for neighbors in the data that are far in the embedding
 
 
-def quality(data: Space, embedding: Space, *, neighbours: int = 20) -> Quality:
+def quality(data: Space, embedding: Space, *, neighbors: int = 20) -> Quality:
     """Local and global quality of an embedding (Lee and Verleysen), and trustworthiness and continuity.
 
-    Q_NX(k) is the mean share of a point's k nearest neighbours in the data that are among its k nearest in the
-    embedding; for a random embedding it is k/(n − 1). K_max parts small neighbourhoods from large ones.
+    Q_NX(k) is the mean share of a point's k nearest neighbors in the data that are among its k nearest in the
+    embedding; for a random embedding it is k/(n − 1). K_max parts small neighborhoods from large ones.
 
     Args:
         data: Distances in the data; geodesics as a rule.
         embedding: Distances in the embedding, of the same points in the same order.
-        neighbours: k of trustworthiness and continuity, lowered to what n allows, k < n/2.
+        neighbors: k of trustworthiness and continuity, lowered to what n allows, k < n/2.
 
     Example:
         >>> x = np.random.default_rng(0).normal(size=(200, 3))
@@ -48,7 +48,7 @@ def quality(data: Space, embedding: Space, *, neighbours: int = 20) -> Quality:
     n = data.n
     if embedding.n != n or n < 5:
         raise ValueError(f"quality needs the same points twice, five or more, got {n} and {embedding.n}.")
-    k = min(neighbours, (n - 1) // 2)
+    k = min(neighbors, (n - 1) // 2)
     both = np.zeros(n, np.int64)  # pairs by the larger of their two ranks
     intruders = missing = 0
     rng = np.random.default_rng(0)
@@ -73,9 +73,9 @@ def quality(data: Space, embedding: Space, *, neighbours: int = 20) -> Quality:
 
 
 def ranks(distances: np.ndarray, rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Ranks of distances from some points: 0 for the point itself, 1 for its nearest neighbour.
+    """Ranks of distances from some points: 0 for the point itself, 1 for its nearest neighbor.
 
-    Equal distances come in random order. Any order by position would favour rows that stand together in a file; parts
+    Equal distances come in random order. Any order by position would favor rows that stand together in a file; parts
     that no path joins, at distance infinity, are where this matters.
 
     Args:

@@ -36,7 +36,7 @@ def nearest_ancestor(space: Space, depths: ArrayLike) -> np.ndarray:
     """For each point the nearest of those that are less deep; a point that no other is above has itself.
 
     Following it leads to the root, so it makes a tree of the points. It is one reading of an embedding, not a
-    parent that was learnt: the nearest point above may be a sibling's.
+    parent that was learned: the nearest point above may be a sibling's.
 
     Args:
         space: Distances in the embedding.

@@ -15,13 +15,13 @@ from horoball.manifolds import PoincareBall
 __all__ = ["random_tree", "reference_spaces", "references"]
 
 
-def references(n: int, d: int, *, neighbours: int | None = 20, landmarks: int = 128, seed: int = 0) -> dict[str, Delta]:
+def references(n: int, d: int, *, neighbors: int | None = 20, landmarks: int = 128, seed: int = 0) -> dict[str, Delta]:
     """δ of known spaces of the same size, so that a relative δ can be read: it depends on n and d.
 
     Args:
         n: Number of points.
         d: Dimension.
-        neighbours: Neighbours of the graph whose geodesics are taken; None for straight distances. The tree and the
+        neighbors: Neighbors of the graph whose geodesics are taken; None for straight distances. The tree and the
             hyperbolic ball have their own distances.
         landmarks: See `delta`.
         seed: Seed of the draws.
@@ -34,17 +34,17 @@ def references(n: int, d: int, *, neighbours: int | None = 20, landmarks: int = 
         cloud      0.58 0.39
         sphere     0.72 0.41
     """
-    spaces = reference_spaces(n, d, neighbours=neighbours, seed=seed)
+    spaces = reference_spaces(n, d, neighbors=neighbors, seed=seed)
     return {name: delta(space, landmarks=landmarks, seed=seed) for name, space in spaces.items()}
 
 
-def reference_spaces(n: int, d: int, *, neighbours: int | None = 20, seed: int = 0) -> dict[str, Space]:
+def reference_spaces(n: int, d: int, *, neighbors: int | None = 20, seed: int = 0) -> dict[str, Space]:
     """A random tree, points uniform in a hyperbolic ball of radius 2 ln n, a normal cloud, a unit sphere.
 
     Args:
         n: Number of points.
         d: Dimension of the cloud, of the hyperbolic ball and of the space around the sphere.
-        neighbours: See `references`.
+        neighbors: See `references`.
         seed: Seed of the draws.
 
     Example:
@@ -60,7 +60,7 @@ def reference_spaces(n: int, d: int, *, neighbours: int | None = 20, seed: int =
     inside = direction * _hyperbolic_radii(n, d, rng)[:, None]
 
     def space(x: np.ndarray) -> Space:
-        return Space.of_points(x) if neighbours is None else Space.of_neighbours(x, neighbours)
+        return Space.of_points(x) if neighbors is None else Space.of_neighbors(x, neighbors)
 
     return {
         "tree": random_tree(n, seed),
@@ -84,7 +84,7 @@ def random_tree(n: int, seed: int = 0) -> Space:
 
 
 def _hyperbolic_radii(n: int, d: int, rng: np.random.Generator) -> np.ndarray:
-    """Distances from the centre of a hyperbolic ball of radius 2 ln n: density ∝ sinh(r)^(d−1), by inversion."""
+    """Distances from the center of a hyperbolic ball of radius 2 ln n: density ∝ sinh(r)^(d−1), by inversion."""
     r = np.linspace(0, 2 * math.log(n), 4001)[1:]
     log_density = (d - 1) * (r + np.log(-np.expm1(-2 * r)))
     density = np.exp(log_density - logsumexp(log_density))

@@ -13,7 +13,8 @@ from scipy.sparse.csgraph import connected_components, dijkstra
 from scipy.spatial.distance import cdist
 from torch import Tensor
 
-from horoball.data.geodesics import neighbour_graph
+from horoball.data.tables.geodesics import WORK, neighbor_graph
+from horoball.data.tables.number_arrays import check_unmasked
 from horoball.manifolds import PoincareBall
 
 __all__ = ["Space"]
@@ -26,7 +27,7 @@ _EQUAL = 1e-20  # far below the rounding of any distance here
 class Space:
     """Points and the distances between them, never all at once.
 
-    Made by `of_points` (straight, or a ball's), `of_neighbours` (geodesics), `of_matrix` or `of_graph`.
+    Made by `of_points` (straight, or a ball's), `of_neighbors` (geodesics), `of_matrix` or `of_graph`.
 
     Example:
         >>> space = Space.of_points([[0.0, 0.0], [3.0, 0.0], [0.0, 4.0]])
@@ -83,10 +84,11 @@ class Space:
         return cls._of_paths(graph, weighted)
 
     @classmethod
-    def of_neighbours(cls, x: ArrayLike | Tensor, neighbours: int = 20, *, join: bool = True) -> Space:
-        """Geodesics of the graph of nearest neighbours, made one by the shortest links unless told otherwise."""
+    def of_neighbors(cls, x: ArrayLike | Tensor, neighbors: int = 20, *, join: bool = True) -> Space:
+        """Geodesics of the graph of nearest neighbors, made one by the shortest links unless told otherwise."""
+        check_unmasked(x, "x")
         points = x.detach().cpu().numpy() if isinstance(x, Tensor) else np.asarray(x)
-        return cls._of_paths(neighbour_graph(points, neighbours, join=join), weighted=True)
+        return cls._of_paths(neighbor_graph(points, neighbors, join=join), weighted=True)
 
     @classmethod
     def _of_paths(cls, graph: csr_matrix, weighted: bool) -> Space:
@@ -94,7 +96,7 @@ class Space:
 
         def distances(rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
             d = np.empty((len(rows), len(columns)))
-            size = max(1, _ELEMENTS // n)  # scipy answers for all columns, of which few may be asked
+            size = max(1, WORK // n)  # scipy answers for all columns, of which few may be asked
             for first in range(0, len(rows), size):
                 block = slice(first, first + size)
                 # Symmetric, so it may pass for directed: faster.
@@ -120,6 +122,7 @@ class Space:
 
 
 def _matrix(x: ArrayLike | Tensor, what: str) -> np.ndarray:
+    check_unmasked(x, "x")
     values = x.detach().cpu().double().numpy() if isinstance(x, Tensor) else np.asarray(x, np.float64)
     if values.ndim != 2 or len(values) < 2:
         raise ValueError(f"Expected {what} in two axes and at least two rows, got shape {values.shape}.")

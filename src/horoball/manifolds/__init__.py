@@ -2,6 +2,6 @@
 
 from horoball.manifolds import gyrovector
 from horoball.manifolds.poincare_ball import PoincareBall
-from horoball.manifolds.triangle import Curvature
+from horoball.numerics.curvature import Curvature
 
 __all__ = ["Curvature", "PoincareBall", "gyrovector"]

@@ -16,8 +16,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from horoball.autograd import first_order
-from horoball.manifolds.triangle import Curvature
+from horoball.manifolds.plain import plain_translate
+from horoball.numerics.autograd import differentiated_by
+from horoball.numerics.curvature import Curvature, load, save
+from horoball.numerics.kernels import looks_ahead
+from horoball.runtime.devices import has_float64
 
 __all__ = ["moderate_exp"]
 
@@ -33,7 +36,7 @@ def moderate_exp(mu: Tensor, v: Tensor, c: Curvature) -> Tensor | None:
         >>> moderate_exp(torch.tensor([1.0, 0.0]), torch.tensor([2.0, 0.0]), 1.0)
         tensor([3., 0.])
     """
-    usual = mu.dtype == torch.float32 and mu.device.type == "cpu" and mu.numel() and not torch.compiler.is_compiling()
+    usual = mu.dtype == torch.float32 and looks_ahead(mu) and has_float64(mu.device) and mu.numel()
     if not usual or isinstance(c, Tensor):
         return None
     z, moderate = _ModerateExp.apply(mu, v, c)
@@ -67,14 +70,14 @@ class _ModerateExp(torch.autograd.Function):
         weight_u = torch.addcmul(sinh_a * cosh_b, k * sinh_b, lift).mul_(ratio)
         weight_w = sinh_b * ratio
         z = (u * weight_u).addcmul_(w, weight_w)
-        ctx.s = s
-        ctx.save_for_backward(R, unit, k, sinh, cosh, lift, tanh_half, x2, az, inverse, ratio, weight_u, weight_w)
+        save(ctx, c, mu, v, R, unit, k, sinh, cosh, lift, tanh_half, x2, az, inverse, ratio, weight_u, weight_w)
         return z.to(mu.dtype), True
 
     @staticmethod
-    @first_order
+    @differentiated_by(plain_translate)
     def backward(ctx: Any, grad: Tensor, _: None) -> tuple[Tensor, Tensor, None]:
-        R, unit, k, sinh, cosh, lift, t, x2, az, inverse, ratio, weight_u, weight_w = ctx.saved_tensors
+        c, (_mu, _v, R, unit, k, sinh, cosh, lift, t, x2, az, inverse, ratio, weight_u, weight_w) = load(ctx)
+        s = math.sqrt(c)
         (R1, R2), (u, w) = R.unbind(0), unit.unbind(0)
         (sinh_a, sinh_b), (cosh_a, cosh_b) = sinh.unbind(0), cosh.unbind(0)
         g = grad.double()
@@ -90,15 +93,15 @@ class _ModerateExp(torch.autograd.Function):
         A, B = weight_u / R1, weight_w / R2
         lean = lam2 * (az * cosh_z).mul_(inverse)  # λ₂ a_z coth a_z
         bend = torch.addcmul(t, cosh_z, torch.addcmul(k * sinh_b, t, cosh_b)).mul_(lam1).mul_(ratio).div_(R1)
-        side1 = torch.addcmul(g_r, lean, g_n, value=-1).mul_(sinh_a / R1).mul_(1 / ctx.s)
+        side1 = torch.addcmul(g_r, lean, g_n, value=-1).mul_(sinh_a / R1).mul_(1 / s)
         side1 = side1.addcmul_(bend, g_u, value=-1).mul_(lam2)
-        side2 = (sinh_b / R2).mul_(1 / ctx.s).mul_(lam1).mul_(g_r)
+        side2 = (sinh_b / R2).mul_(1 / s).mul_(lam1).mul_(g_r)
         fall = torch.addcmul(cos1, k, lam2, value=-1).mul_(cos2).mul_(g_w)
         side2.addcmul_(B, fall.addcmul_(g_m, torch.addcmul(lam1 * lam1, lift * cos2, lam2)), value=-1)
         radial1 = (
             torch.addcmul(g_r * cos1, turn, lean, value=-1).addcmul_(A, g_u, value=-1).addcmul_(k, side1, value=-1)
         )
-        radial2 = (turn * lam1).mul_(ratio).mul_(ctx.s).addcmul_(g_r, cos2)
+        radial2 = (turn * lam1).mul_(ratio).mul_(s).addcmul_(g_r, cos2)
         radial2.addcmul_(B, g_w, value=-1).addcmul_(k, side2, value=-1)
         grad_mu = (g * A).addcmul_(u, radial1).addcmul_(w, side1)
         grad_v = (g * B).addcmul_(w, radial2).addcmul_(u, side2)

@@ -20,7 +20,8 @@ from functools import reduce
 import torch
 from torch import Tensor
 
-from horoball.numerics import asinhc, atanhc, sinhc, tanhc, wide
+from horoball.numerics.curvature import widened
+from horoball.numerics.kernels import asinhc, atanhc, sinhc, tanhc, wide
 
 __all__ = ["conformal_factor", "dist", "exp", "exp0", "gyroplane", "gyroplane_dist", "log", "log0", "mobius_add"]
 
@@ -189,7 +190,7 @@ def gyroplane_dist(z: Tensor, *, point: Tensor, normal: Tensor, c: float | Tenso
         raise ValueError("Expected normals other than 0, got a normal of length 0. A hyperplane needs a direction.")
     gap, step = _gap(point, c), z - point
     along, across = ((v * normal).sum(-1, keepdim=True) for v in (step, point))
-    # −p⊕z over its own gap, with the common denominator c|z−p|² + g_p g_z cancelled.
+    # −p⊕z over its own gap, with the common denominator c|z−p|² + g_p g_z canceled.
     y = 2 * (gap * along - c * _square(step) * across) / (gap * _gap(z, c) * length)
     return (y * asinhc(c * y * y)).squeeze(-1).to(dtype)
 
@@ -230,7 +231,7 @@ def _curvature(c: float | Tensor) -> float | Tensor:
     # A compiled graph has no data-dependent branch: here and below, checks are for eager mode.
     if not torch.compiler.is_compiling() and not bool((torch.as_tensor(c) >= 0).all()):
         raise ValueError(f"Expected c ≥ 0 (the curvature is −c), got {c}. Pass minus the curvature.")
-    return wide(c) if isinstance(c, Tensor) else c
+    return widened(c)
 
 
 def _inside(x: Tensor, c: float | Tensor) -> Tensor:

@@ -9,13 +9,11 @@ which does not cancel. Only the chords are a matrix of pairs before the last ste
 
 from __future__ import annotations
 
-import math
-
 import torch
 from torch import Tensor
 
-from horoball.manifolds.triangle import Curvature
-from horoball.numerics import may_hold, wide, wide_dtype
+from horoball.numerics.curvature import Curvature, root
+from horoball.numerics.kernels import may_hold, wide, wide_dtype
 
 __all__ = ["pairwise_dist"]
 
@@ -33,15 +31,15 @@ def pairwise_dist(z: Tensor, y: Tensor, c: Curvature) -> Tensor | None:
     """
     if torch.compiler.is_compiling() or wide_dtype(z) != torch.float64 or may_hold(torch.as_tensor(c) < _FLAT):
         return None
-    root = wide(c).sqrt() if isinstance(c, Tensor) else math.sqrt(c)
-    (u, a), (w, b) = _polar(z, root), _polar(y, root)
+    scale = root(c)
+    (u, a), (w, b) = _polar(z, scale), _polar(y, scale)
     if may_hold(a > _MODERATE) or may_hold(b > _MODERATE):
         return None
     chord = torch.cdist(u, w, compute_mode="donot_use_mm_for_euclid_dist")
     a, b = a.unsqueeze(-1), b.unsqueeze(-2)
     half = torch.sinh((a - b) / 2)
     square = half * half + torch.sinh(a) * torch.sinh(b) * (chord * chord) / 4
-    apart = torch.asinh(square.clamp_min(_TINY).sqrt()) * 2 / root
+    apart = torch.asinh(square.clamp_min(_TINY).sqrt()) * 2 / scale
     return torch.where(square > _TINY, apart, 0.0).to(torch.promote_types(z.dtype, y.dtype))
 
 

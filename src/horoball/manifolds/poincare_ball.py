@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import math
-
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
+from horoball.manifolds.geodesic import geodesic, transport
+from horoball.manifolds.horosphere import busemann
 from horoball.manifolds.pairwise import pairwise_dist
 from horoball.manifolds.translation import translate, translated_radius
-from horoball.manifolds.triangle import Curvature
 from horoball.manifolds.volume import log_volume
-from horoball.numerics import asinhc, atanhc, floating, sinhc, tanhc, wide
+from horoball.numerics.curvature import widened
+from horoball.numerics.curved_space import CurvedSpace
+from horoball.numerics.kernels import asinhc, atanhc, floating, sinhc, tanhc, wide
 
 __all__ = ["PoincareBall"]
 
 
-class PoincareBall(nn.Module):
+class PoincareBall(CurvedSpace):
     r"""The Poincaré ball B_c^d of curvature −c [errata:1], for every dimension d.
 
     A point z is carried as its tangent vector at the origin in metric units, |z| = d(0, z), so nothing has to be
@@ -36,63 +37,6 @@ class PoincareBall(nn.Module):
         >>> torch.allclose(ball.exp(z, ball.log(z, y)), y)
         True
     """
-
-    def __init__(self, c: float | Tensor = 1.0, *, learnable: bool = False) -> None:
-        super().__init__()
-        if isinstance(c, Tensor) and c.numel() != 1:
-            raise ValueError(f"PoincareBall expects one curvature, got c of shape {tuple(c.shape)}.")
-        value = c.item() if isinstance(c, Tensor) else float(c)
-        if not (math.isfinite(value) and value >= 0):
-            hint = f" Pass c = {-value:g}?" if value < 0 else ""
-            raise ValueError(f"PoincareBall expects c >= 0 (the curvature is -c), got c = {value:g}.{hint}")
-        kind = c.dtype if isinstance(c, Tensor) and c.is_floating_point() else torch.get_default_dtype()
-        if learnable:
-            if value == 0:
-                raise ValueError("A learnable c must start above 0, got 0. Start it small, for example at c = 0.1.")
-            raw = value + math.log(-math.expm1(-value))  # the inverse of softplus
-            self.raw_c = nn.Parameter(torch.full((), raw, dtype=kind))
-        elif isinstance(c, Tensor):
-            c = c.to(kind)
-            self.register_buffer("_c", c.reshape(()) if c.dim() else c, persistent=False)
-        else:
-            self._c = value
-        self.learnable = learnable
-
-    @property
-    def c(self) -> Curvature:
-        """Minus the curvature.
-
-        Example:
-            >>> PoincareBall(0.5, learnable=True).c
-            tensor(0.5000, grad_fn=<SoftplusBackward0>)
-        """
-        return nn.functional.softplus(self.raw_c) if self.learnable else self._c
-
-    @property
-    def c_value(self) -> float:
-        """c as a plain number, with all its digits and without a gradient.
-
-        Example:
-            >>> PoincareBall(0.3).c_value, PoincareBall(0.5, learnable=True).c_value
-            (0.3, 0.5)
-        """
-        c = self.c
-        return c.item() if isinstance(c, Tensor) else c
-
-    @property
-    def is_euclidean(self) -> bool:
-        """Whether c is the number 0, so that the Euclidean formulas are used as they stand.
-
-        Example:
-            >>> PoincareBall(0.0).is_euclidean
-            True
-        """
-        c = None if self.learnable else self._c
-        return not isinstance(c, Tensor) and c == 0
-
-    def extra_repr(self) -> str:
-        """The part of repr between parentheses."""
-        return f"c={self.c_value:.6g}" + (", learnable=True" if self.learnable else "")
 
     def dist(self, z: Tensor, y: Tensor) -> Tensor:
         """Distance d(z, y) [eq:dist].
@@ -161,7 +105,7 @@ class PoincareBall(nn.Module):
         return y - z if self.is_euclidean else translate(-z, y, self.c)
 
     def geodesic(self, z: Tensor, y: Tensor, s: float | Tensor) -> Tensor:
-        """The point at fraction s of the way from z to y: exp_z(s log_z(y)).
+        """The point at fraction s of the way from z to y: exp_z(s log_z(y)), without the way through the tangent space.
 
         Args:
             z: Start, shape (*batch, d).
@@ -172,8 +116,46 @@ class PoincareBall(nn.Module):
             >>> PoincareBall().geodesic(torch.tensor([-1.0, 0.0]), torch.tensor([3.0, 0.0]), 0.5)
             tensor([1., 0.])
         """
+        z, y = _points("geodesic", z, y)
         fraction = s.unsqueeze(-1) if isinstance(s, Tensor) and s.dim() > 0 else s
-        return self.exp(z, fraction * self.log(z, y))
+        return z + fraction * (y - z) if self.is_euclidean else geodesic(z, y, fraction, self.c)
+
+    def transport(self, z: Tensor, y: Tensor, v: Tensor) -> Tensor:
+        """Parallel transport of a tangent vector from z to y along their geodesic; in these frames a rotation.
+
+        Args:
+            z: Start, shape (*batch, d).
+            y: End, shape (*batch, d).
+            v: Tangent vectors at z in metric units, in the frame transported from the origin, shape (*batch, d).
+
+        Example:
+            >>> ball, z, y = PoincareBall(), torch.tensor([1.0, 0.0]), torch.tensor([0.0, 1.0])
+            >>> torch.allclose(ball.transport(z, y, ball.log(z, y)), -ball.log(y, z))
+            True
+        """
+        (z, y), (_, v) = _points("transport", z, y), _points("transport", z, v)
+        if self.is_euclidean:
+            return v.expand(torch.broadcast_shapes(z.shape, y.shape, v.shape))
+        return transport(z, y, v, self.c)
+
+    def busemann(self, z: Tensor, direction: Tensor) -> Tensor:
+        """The Busemann function of the point at infinity in a direction: lim d(z, tξ) − t for t → ∞.
+
+        It is 0 at the origin and falls toward the point at infinity; its level sets are horospheres. For c = 0 it is
+        −⟨z, ξ⟩.
+
+        Args:
+            z: Points, shape (*batch, d).
+            direction: ξ, of any length above 0, shape (*batch, d).
+
+        Example:
+            >>> PoincareBall().busemann(torch.tensor([3.0, 0.0]), torch.tensor([1.0, 0.0]))
+            tensor(-3.)
+        """
+        z, direction = _points("busemann", z, direction)
+        if not self.is_euclidean:
+            return busemann(z, direction, self.c)
+        return -(z * direction).sum(-1) / torch.linalg.vector_norm(direction, dim=-1)
 
     def log_volume(self, v: Tensor) -> Tensor:
         """Log of the volume element of the exponential map at distance |v| [eq:volume_element].
@@ -277,9 +259,7 @@ class PoincareBall(nn.Module):
 
     def _squared(self, z: Tensor) -> Tensor:
         """u = c|z|² with the axis kept, in float64: a radius far out needs its last digits."""
-        c = self.c
-        square = wide(z).square().sum(-1, keepdim=True)
-        return (wide(c) if isinstance(c, Tensor) else c) * square
+        return widened(self.c) * wide(z).square().sum(-1, keepdim=True)
 
 
 def _points(name: str, z: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:

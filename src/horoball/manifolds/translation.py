@@ -1,7 +1,8 @@
 """Translations of the ball in the tangent chart, as differentiable functions.
 
 The gradients are written by hand: they are those of the sides and angles of the `triangle`, regular at μ = 0, v = 0 and
-c = 0, where autograd would meet 0/0, and accurate in float32 at any radius.
+c = 0, where autograd would meet 0/0, and accurate in float32 at any radius. Higher derivatives and `torch.func` take
+the formulas of `plain`.
 """
 
 from __future__ import annotations
@@ -11,10 +12,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from horoball.autograd import first_order
 from horoball.manifolds.exponential import moderate_exp
+from horoball.manifolds.plain import plain_translate, plain_translated_radius
 from horoball.manifolds.triangle import (
-    Curvature,
+    Scaled,
     Triangle,
     dot,
     inverse,
@@ -26,19 +27,18 @@ from horoball.manifolds.triangle import (
     unit,
 )
 from horoball.manifolds.triangle_rates import angles, bend, rates_in_c
-from horoball.numerics import wide
+from horoball.numerics.autograd import differentiated_by, first_order
+from horoball.numerics.curvature import Curvature, grad_in, load, save
+from horoball.numerics.kernels import transformed, wide
 
 __all__ = ["side", "translate", "translated_radius"]
 
 
-def _save(ctx: Any, mu: Tensor, v: Tensor, c: Curvature, tri: Triangle) -> None:
-    ctx.c = None if isinstance(c, Tensor) else c
-    ctx.save_for_backward(mu, v, *tri, *((c,) if isinstance(c, Tensor) else ()))
-
-
-def _load(ctx: Any) -> tuple[Tensor, Tensor, Any, Triangle]:
-    mu, v, *rest = ctx.saved_tensors
-    return mu, v, rest[6] if ctx.c is None else ctx.c, Triangle(*rest[:6])
+def _load(ctx: Any) -> tuple[Tensor, Tensor, Any, Triangle, Scaled]:
+    c, (mu, v, *rest) = load(ctx)
+    sides = len(Triangle._fields)
+    tri = Triangle(*rest[:sides])
+    return mu, v, c, tri, Scaled(*rest[sides:]) if rest[sides:] else scaled(tri, c)
 
 
 class _Translate(torch.autograd.Function):
@@ -47,17 +47,17 @@ class _Translate(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, mu: Tensor, v: Tensor, c: Curvature) -> Tensor:
         tri = solve(mu, v, c)
-        _save(ctx, mu, v, c, tri)
-        return third_vertex(mu, v, tri, c)
+        f = scaled(tri, c)
+        save(ctx, c, mu, v, *tri, *f)
+        return third_vertex(mu, v, tri, f)
 
     @staticmethod
-    @first_order
+    @differentiated_by(plain_translate)
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
-        mu, v, c, tri = _load(ctx)
-        f = scaled(tri, c)
+        mu, v, c, tri, f = _load(ctx)
         u, w = unit(mu, tri.R1), unit(v, tri.R2)
         g_u, g_w, g_e = dot(grad, u), dot(grad, w), dot(grad, tri.e)
-        k = 2 * tri.P - 1
+        k, per_Rz = 2 * tri.P - 1, inverse(tri.Rz)
         g_n, g_m = g_e - 2 * tri.P * g_u, g_e - 2 * tri.P * g_w  # along n = v̂ − kμ̂ and m = μ̂ − kv̂
         lam1, lam2, cos1, cos2, X = angles(tri, f)
         g_r = cos1 * g_u + lam2 * g_n  # along ẑ
@@ -67,17 +67,17 @@ class _Translate(torch.autograd.Function):
         if ctx.needs_input_grad[0]:
             K = bend(tri, f, lam2, cos2, k)
             radial = g_r * cos1 - turn * lam2 * Cz
-            across = X * tri.R2 * inverse(tri.Rz) * (g_r - Cz * lam2 * g_n) - K * lam2 * g_u
+            across = X * tri.R2 * per_Rz * (g_r - Cz * lam2 * g_n) - K * lam2 * g_u
             grad_mu = _assemble(f.A, grad, g_u, radial, u, across, tri)
         if ctx.needs_input_grad[1]:
             radial = g_r * cos2 + turn * lam1 * torch.exp(-f.az) / f.sz
             lift = f.sb / f.sz * f.E * torch.expm1(-f.a).square() / 2  # B (cosh a − 1)
-            across = X * tri.R1 * inverse(tri.Rz) * g_r - f.B * cos2 * (cos1 - k * lam2) * g_w
+            across = X * tri.R1 * per_Rz * g_r - f.B * cos2 * (cos1 - k * lam2) * g_w
             across = across - g_m * (f.B * lam1 * lam1 + lift * cos2 * lam2)
             grad_v = _assemble(f.B, grad, g_w, radial, w, across, tri)
         if ctx.needs_input_grad[2]:
             rate, twist = rates_in_c(tri, f, cos1, cos2, c)
-            grad_c = (rate * g_r + tri.Rz * twist * turn).sum().to(c.dtype).reshape(c.shape)
+            grad_c = grad_in(c, rate * g_r + tri.Rz * twist * turn)
         return grad_mu, grad_v, grad_c
 
 
@@ -93,14 +93,13 @@ class _TranslatedRadius(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, mu: Tensor, v: Tensor, c: Curvature) -> Tensor:
         tri = solve(mu, v, c)
-        _save(ctx, mu, v, c, tri)
+        save(ctx, c, mu, v, *tri)
         return tri.Rz.squeeze(-1).to(mu.dtype)
 
     @staticmethod
-    @first_order
+    @differentiated_by(plain_translated_radius)
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
-        mu, v, c, tri = _load(ctx)
-        f = scaled(tri, c)
+        mu, v, c, tri, f = _load(ctx)
         u, w = unit(mu, tri.R1), unit(v, tri.R2)
         _, _, cos1, cos2, X = angles(tri, f)
         g = torch.where(tri.Rz > 0, wide(grad).unsqueeze(-1), 0.0)
@@ -114,7 +113,7 @@ class _TranslatedRadius(torch.autograd.Function):
             grad_v = narrow(g * cos2 - 2 * tri.P * side, mu) * w + narrow(side, mu) * tri.e
         if ctx.needs_input_grad[2]:
             rate, _ = rates_in_c(tri, f, cos1, cos2, c)
-            grad_c = (rate * g).sum().to(c.dtype).reshape(c.shape)
+            grad_c = grad_in(c, rate * g)
         return grad_mu, grad_v, grad_c
 
 
@@ -124,19 +123,18 @@ class _Side(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, R1: Tensor, R2: Tensor, P: Tensor, c: Curvature) -> Tensor:
         Rz = third_side(R1, R2, R1 - R2, P, c)
-        _save(ctx, R1, R2, c, Triangle(R1, R2, R1 - R2, P, P, Rz))
+        save(ctx, c, R1, R2, *Triangle(R1, R2, R1 - R2, P, P, Rz))
         return Rz
 
     @staticmethod
     @first_order
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        _, _, c, tri = _load(ctx)
-        f = scaled(tri, c)
+        _, _, c, tri, f = _load(ctx)
         _, _, cos1, cos2, _ = angles(tri, f)
         grad_c = None
         if ctx.needs_input_grad[3]:
             rate, _ = rates_in_c(tri, f, cos1, cos2, c)
-            grad_c = (rate * grad).sum().to(c.dtype).reshape(c.shape)
+            grad_c = grad_in(c, rate * grad)
         return grad * cos1, grad * cos2, None, grad_c
 
 
@@ -159,6 +157,8 @@ def translate(mu: Tensor, v: Tensor, c: Curvature) -> Tensor:
         tensor([3., 0.])
     """
     mu, v = _prepare(mu, v)
+    if transformed():
+        return plain_translate(mu, v, c)
     z = moderate_exp(mu, v, c)
     return _Translate.apply(mu, v, c) if z is None else z
 
@@ -170,7 +170,8 @@ def translated_radius(mu: Tensor, v: Tensor, c: Curvature) -> Tensor:
         >>> translated_radius(torch.tensor([1.0, 0.0]), torch.tensor([-1.0, 0.0]), 1.0)
         tensor(0.)
     """
-    return _TranslatedRadius.apply(*_prepare(mu, v), c)
+    mu, v = _prepare(mu, v)
+    return plain_translated_radius(mu, v, c) if transformed() else _TranslatedRadius.apply(mu, v, c)
 
 
 def side(R1: Tensor, R2: Tensor, P: Tensor, c: Curvature) -> Tensor:

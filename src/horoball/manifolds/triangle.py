@@ -18,15 +18,15 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from horoball.numerics import may_hold, scaled_sinhc, wide, wide_dtype
+from horoball.numerics.curvature import Curvature, positive, root
+from horoball.numerics.kernels import may_hold, scaled_sinhc, wide, wide_dtype
 
 __all__ = [
-    "E_MAX",
-    "Curvature",
     "Scaled",
     "Triangle",
     "dot",
     "inverse",
+    "largest_exponent",
     "narrow",
     "positive",
     "scaled",
@@ -36,11 +36,10 @@ __all__ = [
     "unit",
 ]
 
-Curvature = float | Tensor
-"""c ≥ 0: a number, or a tensor of one element when its gradient is wanted."""
 
 _FLOOR = 1e-30  # added to nothing, it keeps x/x at 1 where x is 0
-E_MAX = 300.0  # exponents are capped here: a product of two such factors is still a float64
+# Exponents are capped here: a product of two such factors is still a number.
+_LARGEST = {torch.float64: 300.0, torch.float32: 40.0}
 
 
 class Triangle(NamedTuple):
@@ -59,19 +58,14 @@ class Triangle(NamedTuple):
     Rz: Tensor  # d(0, z)
 
 
-def _root(c: Curvature) -> Curvature:
-    """√c."""
-    return wide(c).sqrt() if isinstance(c, Tensor) else math.sqrt(c)
-
-
-def positive(c: Curvature) -> Curvature:
-    """c where it may divide: 1 stands for 0 in branches that are not taken.
+def largest_exponent(x: Tensor) -> float:
+    """The cap of exponents in the dtype of x, which is float32 where a device has no float64.
 
     Example:
-        >>> positive(0.0), positive(2.0)
-        (1.0, 2.0)
+        >>> largest_exponent(torch.zeros(1)), largest_exponent(torch.zeros(1).double())
+        (40.0, 300.0)
     """
-    return torch.where(c > 0, wide(c), 1.0) if isinstance(c, Tensor) else (c or 1.0)
+    return _LARGEST[x.dtype]
 
 
 def _norm(x: Tensor) -> Tensor:
@@ -125,24 +119,25 @@ def third_side(R1: Tensor, R2: Tensor, gap: Tensor, P: Tensor, c: Curvature) -> 
         >>> third_side(2 * one, one, one, 0 * one, 1.0)  # φ = π
         tensor(1., dtype=torch.float64)
     """
-    s = _root(c)
+    s = root(c)
     a, b = s * R1, s * R2
     # N = sinh(a_z/2)/√c from N² = N₁² + N₂², scaled by exp(−(a + b)/2)
     S = (a + b) / 2
     one = gap.abs() / 2 * scaled_sinhc(s * gap.abs() / 2)
     two = R1 * R2 * scaled_sinhc(a) * scaled_sinhc(b) * P
-    N = torch.exp(S.clamp_max(E_MAX / 2)) * torch.hypot(one * torch.exp(-torch.minimum(a, b)), two.sqrt())
+    most = largest_exponent(S)
+    N = torch.exp(S.clamp_max(most / 2)) * torch.hypot(one * torch.exp(-torch.minimum(a, b)), two.sqrt())
     x = (s * N).clamp_min(_FLOOR)
     near = 2 * N * torch.log1p(x + x * x / (1 + torch.sqrt(1 + x * x))) / x  # 2 asinh(√cN)/√c
-    beyond = S >= E_MAX / 2
+    beyond = most / 2 <= S
     if not may_hold(beyond):
         return near
     # Far out the same in logarithms: asinh exp h = h + log(1 + √(1 + exp(−2h)))
-    root = _root(positive(c))
+    divisor = root(positive(c))
     h = torch.logaddexp(2 * torch.log(one) + (a - b).abs(), torch.log(two) + 2 * S) / 2
-    h = h + (torch.log(root) if isinstance(root, Tensor) else math.log(root))
+    h = h + (torch.log(divisor) if isinstance(divisor, Tensor) else math.log(divisor))
     far = torch.where(h > 0, h + torch.log1p(torch.sqrt(1 + torch.exp(-2 * h.abs()))), torch.asinh(torch.exp(h)))
-    return torch.where(beyond, 2 * far / root, near)
+    return torch.where(beyond, 2 * far / divisor, near)
 
 
 class Scaled(NamedTuple):
@@ -173,10 +168,10 @@ def scaled(tri: Triangle, c: Curvature) -> Scaled:
         >>> 1 * f.A + 2 * f.B  # z = A μ + B v, here on one ray
         tensor([3.], dtype=torch.float64)
     """
-    s = _root(c)
+    s = root(c)
     a, b, az = s * tri.R1, s * tri.R2, s * tri.Rz
     sa, sb, sz = scaled_sinhc(a), scaled_sinhc(b), scaled_sinhc(az)
-    E = torch.exp((a + b - az).clamp_max(E_MAX))
+    E = torch.exp((a + b - az).clamp_max(largest_exponent(a)))
     t = torch.tanh(a / 2)
     ea = torch.exp(-a)
     t_gap = 2 * ea / (1 + ea)  # 1 − t
@@ -185,15 +180,15 @@ def scaled(tri: Triangle, c: Curvature) -> Scaled:
     return Scaled(a, b, az, sa, sb, sz, E, t, A * E / sz, sb * ea * E / sz)
 
 
-def third_vertex(mu: Tensor, v: Tensor, tri: Triangle, c: Curvature) -> Tensor:
+def third_vertex(mu: Tensor, v: Tensor, tri: Triangle, f: Scaled) -> Tensor:
     """z of the triangle of μ and v [eq:exp].
 
     Example:
         >>> mu, v = torch.tensor([1.0, 0.0]), torch.tensor([2.0, 0.0])
-        >>> third_vertex(mu, v, solve(mu, v, 1.0), 1.0)
+        >>> tri = solve(mu, v, 1.0)
+        >>> third_vertex(mu, v, tri, scaled(tri, 1.0))
         tensor([3., 0.])
     """
-    f = scaled(tri, c)
     # Near pairs far out (v ≈ −μ): A μ + B v cancels; B|v| e + [sinh(a−b) + 2P sinh b (cosh a − 1)] μ̂ does not.
     shorter = torch.minimum(f.a, f.b)
     near = (tri.P < 0.25) & (shorter > 0.5)

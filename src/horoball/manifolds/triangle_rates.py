@@ -7,8 +7,9 @@ import math
 import torch
 from torch import Tensor
 
-from horoball.manifolds.triangle import E_MAX, Scaled, Triangle, inverse, positive
-from horoball.numerics import polynomial, scaled_sinhc, wide
+from horoball.manifolds.triangle import Scaled, Triangle, inverse, largest_exponent
+from horoball.numerics.curvature import positive
+from horoball.numerics.kernels import polynomial, scaled_sinhc, wide
 
 __all__ = ["angles", "bend", "rates_in_c"]
 
@@ -25,7 +26,7 @@ def angles(tri: Triangle, f: Scaled) -> tuple[Tensor, Tensor, Tensor, Tensor, Te
         (tensor([0.6000], dtype=torch.float64), tensor([0.8000], dtype=torch.float64))
     """
     per_Rz = inverse(tri.Rz)
-    lam1 = tri.R1 * per_Rz * f.sa / f.sz * torch.exp((f.a - f.az).clamp_max(E_MAX))
+    lam1 = tri.R1 * per_Rz * f.sa / f.sz * torch.exp((f.a - f.az).clamp_max(largest_exponent(f.a)))
     lam2 = tri.R2 * per_Rz * f.B
     gap = (f.a - f.b).abs()
     plus = tri.P * (tri.R1 + tri.R2) * scaled_sinhc(f.a + f.b) * f.E
@@ -53,10 +54,13 @@ def bend(tri: Triangle, f: Scaled, lam2: Tensor, cos2: Tensor, k: Tensor) -> Ten
         tensor([0.6000], dtype=torch.float64)
     """
     short = tri.R1 < tri.R2 / 4
+    least = 1e-150 if f.az.dtype == torch.float64 else 1e-18  # its square is still a number
     direct = tri.Rz * inverse(torch.where(short, 0.0, tri.R1)) * (1 - lam2 * cos2)
     az = torch.where(short, f.az, 1.0)
-    grown = f.sa / f.sz * f.E * 0.5 * ((f.t + k) + (f.t - k) * torch.exp(-2 * f.b)) / torch.tanh(az.clamp_min(1e-150))
-    small = f.sa / f.sz * torch.exp((f.a - 2 * f.az).clamp_max(E_MAX)) * f.t / (az * f.sz).clamp_min(1e-150)
+    grown = f.sa / f.sz * f.E * 0.5 * ((f.t + k) + (f.t - k) * torch.exp(-2 * f.b)) / torch.tanh(az.clamp_min(least))
+    small = (
+        f.sa / f.sz * torch.exp((f.a - 2 * f.az).clamp_max(largest_exponent(f.a))) * f.t / (az * f.sz).clamp_min(least)
+    )
     return torch.where(short, grown + small, direct)
 
 
@@ -87,7 +91,7 @@ def rates_in_c(tri: Triangle, f: Scaled, cos1: Tensor, cos2: Tensor, c: Tensor) 
     short = torch.maximum(f.a, f.b) < 1.0
     Cz = f.az + torch.exp(-2 * f.az) / f.sz  # a_z coth a_z
     rate = (cos1 * R1 + cos2 * R2 - Rz) / (2 * positive(c))
-    twist = (f.sa / f.sz * torch.exp((f.a - 2 * f.az).clamp_max(E_MAX)) / f.sz - f.B * Cz) / positive(c)
+    twist = (f.sa / f.sz * torch.exp((f.a - 2 * f.az).clamp_max(largest_exponent(f.a))) / f.sz - f.B * Cz) / positive(c)
     ua, ub, uz = (torch.where(short, x * x, 0.0) for x in (f.a, f.b, f.az))
     sinhc_a, sinhc_b, sinhc_z = (1 + u * polynomial(_SINHC_REST, u) for u in (ua, ub, uz))
     # The derivative of (cosh a_z − 1)/c = (cosh(a − b) − 1)/c + 2P R₁R₂ sinhc(a) sinhc(b)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from horoball.autograd import first_order
-from horoball.manifolds.triangle import Curvature
-from horoball.numerics import coth_excess, wide, wide_dtype
+from horoball.manifolds.plain import plain_log_volume
+from horoball.numerics.autograd import differentiated_by
+from horoball.numerics.curvature import Curvature, grad_in, load, root, save
+from horoball.numerics.kernels import coth_excess, transformed, wide_dtype
 
 __all__ = ["log_volume"]
 
@@ -22,26 +22,25 @@ class _LogVolume(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, v: Tensor, c: Curvature) -> Tensor:
-        root = wide(c).sqrt() if isinstance(c, Tensor) else math.sqrt(c)
-        x = torch.linalg.vector_norm(v, dim=-1, dtype=wide_dtype(v)).mul_(root)
-        ctx.c = None if isinstance(c, Tensor) else c
-        ctx.save_for_backward(v, x, *((c,) if isinstance(c, Tensor) else ()))
+        x = torch.linalg.vector_norm(v, dim=-1, dtype=wide_dtype(v)).mul_(root(c))
+        save(ctx, c, v, x)
         t = (x * -2).clamp_max_(-_TINY)
         return torch.expm1(t).div_(t).log_().add_(x).mul_(v.shape[-1] - 1).to(v.dtype)
 
     @staticmethod
-    @first_order
+    @differentiated_by(plain_log_volume)
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None]:
-        v, x, *rest = ctx.saved_tensors
-        if ctx.c is not None and v.dtype == torch.float32:
-            # For float32 a plain quotient does, with 1/3 − 2e-8 below x = 1e-3; ∂/∂c at c = 0 wants the series.
+        c, (v, x) = load(ctx)
+        square = torch.linalg.vector_norm(v, dim=-1, dtype=wide_dtype(v)).square_() if ctx.needs_input_grad[1] else x
+        if v.dtype == torch.float32 and x.dtype == torch.float64:
+            # For float32 a plain quotient does, with 1/3 − 2e-8 below x = 1e-3.
             x = x.clamp_min(1e-3)
-            rate = (x / x.tanh()).sub_(1).div_(x).div_(x)
-            return (rate.to(v.dtype) * grad).mul_(ctx.c * (v.shape[-1] - 1)).unsqueeze(-1) * v, None
-        c = rest[0] if ctx.c is None else ctx.c
-        square = torch.linalg.vector_norm(v, dim=-1, dtype=wide_dtype(v)).square_()
-        rate = (v.shape[-1] - 1) * grad * coth_excess(c * square)
-        grad_c = (rate * square).sum().to(c.dtype).reshape(c.shape) / 2 if ctx.needs_input_grad[1] else None
+            excess = (x / x.tanh()).sub_(1).div_(x).div_(x)
+        else:
+            square = torch.linalg.vector_norm(v, dim=-1, dtype=wide_dtype(v)).square_()
+            excess = coth_excess(c * square)
+        rate = (v.shape[-1] - 1) * grad * excess
+        grad_c = grad_in(c, rate * square) / 2 if ctx.needs_input_grad[1] else None
         return (c * rate).to(v.dtype).unsqueeze(-1) * v, grad_c
 
 
@@ -52,4 +51,4 @@ def log_volume(v: Tensor, c: Curvature) -> Tensor:
         >>> log_volume(torch.zeros(3), 1.0)
         tensor(0.)
     """
-    return _LogVolume.apply(v, c)
+    return plain_log_volume(v, c) if transformed() else _LogVolume.apply(v, c)

@@ -1,4 +1,4 @@
-"""Nearest neighbours, ancestors and descendants among the points of a ball, on FAISS; vectors for other engines."""
+"""Nearest neighbors, ancestors and descendants among the points of a ball, on FAISS; vectors for other engines."""
 
 from horoball.neighbors.index import Index
 from horoball.neighbors.vectors import query_vectors, vectors

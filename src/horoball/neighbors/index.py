@@ -1,4 +1,4 @@
-"""An index of points in the ball: nearest neighbours, ancestors, descendants; kept in a folder."""
+"""An index of points in the ball: nearest neighbors, ancestors, descendants; kept in a folder."""
 
 from __future__ import annotations
 
@@ -14,31 +14,36 @@ from torch import Tensor
 from horoball.manifolds import PoincareBall
 from horoball.neighbors.calibration import Probes, calibrate
 from horoball.neighbors.engine import Engine
+from horoball.neighbors.index_file import engine_from_tensors, engine_to_tensors, points_from_tensors
 from horoball.neighbors.lift import Lift
 from horoball.neighbors.lineage import above, below
 from horoball.neighbors.names import as_names
-from horoball.neighbors.points import expect_coordinates, in_chart
+from horoball.neighbors.points import check_coordinates, in_chart
 from horoball.neighbors.search import Search
-from horoball.neighbors.stored import engine_from_tensors, engine_to_tensors, points_from_tensors
 
 __all__ = ["Index"]
 
 FILE = "index.safetensors"
-FLAT = 50_000  # points up to which all of them are looked at
+_EXACT = 50_000  # points up to which all of them are looked at
+_LEAST = 1_000  # points that a calibration needs
+_WORTH = 0.3  # share of the points in the partitions that are looked through, beyond which looking at all is as fast
 _GROWTH = 2  # the index is made anew when it holds this many times the points, or reaches as far, as when it was made
 
 
 class Index:
     """Points of a ball, searched by their distance in it [eq:dist].
 
-    Distances are exact, in float64. Up to 50,000 points so are the neighbours; beyond, a search looks only through some
-    of the points, as many as find the share `recall` of the true neighbours of the points themselves.
+    Distances are exact, in float64. Up to 50,000 points so are the neighbors; beyond, a search looks only through some
+    of the points, as many as find the share `recall` of the true neighbors: of points of the index, which find
+    themselves first, of near-duplicates of them, and of fresh queries from the same distribution. Where that would be
+    so many that nothing is gained, all points are looked at.
 
     Args:
         ball: The ball.
         coordinates: What points and queries are given in: `"tangent"`, the tangent chart in which models and
             `PoincareBall` carry them, or `"ball"`, the ball coordinates that estimators, commands and files give.
-        recall: The share of true neighbours to be found, in (0, 1]. At 1 all points are looked at.
+        recall: The share of true neighbors to be found, in (0, 1]. At 1 all points are looked at.
+        exact_up_to: Number of points up to which all are looked at, whatever the recall; at least 1,000.
         seed: Of what is drawn to make the index.
 
     Example:
@@ -46,21 +51,29 @@ class Index:
         >>> index = Index(PoincareBall(c=1.0)).add(z, names=["animal", "cat", "dog", "lion"])
         >>> distances, ids = index.search(torch.tensor([[1.6, 0.1]]), k=2)
         >>> ids, index.names(ids)
-        (tensor([[3, 1]]), array([['lion', 'cat']], dtype='<U6'))
+        (tensor([[3, 1]]), array([['lion', 'cat']], dtype=object))
         >>> index.names(index.ancestors(3)[1])
-        array(['cat', 'animal'], dtype='<U6')
+        array(['cat', 'animal'], dtype=object)
     """
 
     def __init__(
-        self, ball: PoincareBall, *, coordinates: str = "tangent", recall: float = 0.99, seed: int = 0
+        self,
+        ball: PoincareBall,
+        *,
+        coordinates: str = "tangent",
+        recall: float = 0.99,
+        exact_up_to: int = _EXACT,
+        seed: int = 0,
     ) -> None:
-        expect_coordinates(coordinates)
+        check_coordinates(coordinates)
         if not 0 < recall <= 1:
             raise ValueError(f"Expected a recall above 0 and up to 1, got {recall:g}.")
+        if operator.index(exact_up_to) < _LEAST:
+            raise ValueError(f"Expected exact_up_to of at least {_LEAST}, got {exact_up_to}.")
         if not 0 <= operator.index(seed) < 2**31 - 1:
             raise ValueError(f"Expected a seed from 0 to 2³¹ − 2, got {seed}.")
-        self.ball = PoincareBall(ball.c_value)  # a copy: a learnt c may go on changing
-        self.coordinates, self.recall, self.seed = coordinates, recall, seed
+        self.ball = PoincareBall(ball.c_value)  # a copy: a learned c may go on changing
+        self.coordinates, self.recall, self.exact_up_to, self.seed = coordinates, recall, exact_up_to, seed
         self._z = torch.empty(0, 0)
         self._names: np.ndarray | None = None
         self._engine: Engine | None = None
@@ -90,10 +103,10 @@ class Index:
         new = in_chart(z, self.ball, self.coordinates, self._z.shape[1] or None, "Points of the index")
         if len(self) and len(new) and (names is None) != (self._names is None):
             raise ValueError(f"The points there have {'no ' if self._names is None else ''}names: all have or none.")
-        joined = None if names is None else _joined(self._names, as_names(names, len(new)))
+        named = None if names is None else as_names(names, len(new))
         if not len(new):
             return self
-        self._names = joined
+        self._names = None if named is None else _joined(self._names, named)
         if self._engine is not None and not self._fits(new):
             self._engine = None
         # copied, for what was given may be written to later
@@ -111,16 +124,16 @@ class Index:
 
         Returns:
             Distances, float64, and ids, int64, both of shape (n, k), nearest first. A query that is itself in the index
-            finds itself.
+            finds itself, or another point at the same place.
         """
-        k = operator.index(k)
+        k = _whole(k)
         if not len(self):
             raise ValueError("The index is empty. Add points first.")
         if not 1 <= k <= len(self):
             raise ValueError(f"Expected k from 1 to the number of points, {len(self)}, got {k}.")
         q = in_chart(z, self.ball, self.coordinates, self._z.shape[1], "Queries")
         search = Search(self._ready(), self.ball, self._z)
-        found = search.nearest(q, k, 1 if self._probes is None else self._probes.of(k))
+        found = search.nearest(q, k) if self._probes is None else search.nearest(q, k, self._probes.of(k))
         return found.distances, found.ids
 
     def ancestors(
@@ -141,48 +154,56 @@ class Index:
         Returns:
             Distances from i, float64, and ids, int64.
         """
-        return above(self._z, self._id(i), self.ball, k=k, angle=angle, root=None if root is None else self._id(root))
+        k, root = None if k is None else _whole(k), None if root is None else self._id(root)
+        return above(self._z, self._id(i), self.ball, k=k, angle=angle, root=root)
 
     def descendants(
         self, i: int, k: int | None = None, *, angle: float = 90.0, root: int | None = None
     ) -> tuple[Tensor, Tensor]:
         """The points below point i, nearest first: those that i is an ancestor of. See `ancestors`."""
-        return below(self._z, self._id(i), self.ball, k=k, angle=angle, root=None if root is None else self._id(root))
+        k, root = None if k is None else _whole(k), None if root is None else self._id(root)
+        return below(self._z, self._id(i), self.ball, k=k, angle=angle, root=root)
 
     def names(self, ids: ArrayLike | Tensor) -> np.ndarray:
         """The names of points, in the shape of their ids."""
         if self._names is None:
             raise ValueError("The points have no names. Give them with add(z, names=…).")
-        return self._names[np.asarray(ids)]
+        asked = np.asarray(ids)
+        if asked.size and asked.dtype.kind not in "iu":
+            raise TypeError(f"Expected ids of points, which are whole numbers, got {asked.dtype}.")
+        for i in (asked.min(), asked.max()) if asked.size else ():
+            self._id(i)
+        return self._names[asked.astype(np.int64)]
 
     def save(self, folder: str | Path) -> None:
-        """Write points, names and cells to a folder, as safetensors and JSON. Makes the index if no search has."""
-        from horoball.training.checkpoint import save_checkpoint
-        from horoball.training.names import names_to_tensors
+        """Write points, names and partitions to a folder, as safetensors and JSON. Makes the index if no search has."""
+        from horoball.storage.checkpoint import save_checkpoint
+        from horoball.storage.names import names_to_tensors
 
         Path(folder).mkdir(parents=True, exist_ok=True)
-        if len(self) > FLAT and self.recall < 1:
-            self._ready()
-        tensors, about = engine_to_tensors(self._engine, self._probes, self._made)
+        engine = None if self._exact(len(self)) else self._ready()  # one that looks at everything is made in no time
+        tensors, about = engine_to_tensors(engine, self._probes, self._made)
         tensors |= {"points": self._z} | names_to_tensors(self._names)
         settings = {"c": self._c, "coordinates": self.coordinates, "recall": self.recall, "seed": self.seed}
+        settings["exact_up_to"] = self.exact_up_to
         save_checkpoint(Path(folder) / FILE, tensors, {"index": settings | about})
 
     @classmethod
     def load(cls, folder: str | Path) -> Self:
         """Read an index back from a folder that `save` wrote. Nothing in it is run, and all of it is checked."""
-        from horoball.training.checkpoint import load_checkpoint
-        from horoball.training.names import names_from_tensors
-        from horoball.training.stored import expect_whole
+        from horoball.storage.checkpoint import load_checkpoint
+        from horoball.storage.names import names_from_tensors
+        from horoball.storage.restore import reject_incomplete
 
         path = Path(folder) / FILE
         tensors, state = load_checkpoint(path)
-        with expect_whole(path, "is not a whole index of points"):
+        with reject_incomplete(path, "is not a whole index of points"):
             about = state["index"]
             index = cls(
                 PoincareBall(about["c"]),
                 coordinates=about["coordinates"],
                 recall=about["recall"],
+                exact_up_to=about.get("exact_up_to", _EXACT),  # version 0.1 did not write it
                 seed=about["seed"],
             )
             index._z = points_from_tensors(tensors, index.ball)
@@ -195,28 +216,39 @@ class Index:
         return self.ball.c_value
 
     def _id(self, i: int) -> int:
-        i = operator.index(i)
-        if not 0 <= i < len(self):
+        try:
+            number = operator.index(i)
+        except TypeError:
+            raise TypeError(
+                f"Expected the id of a point, a whole number, got {i!r:.60}. Ids count points in the order in which "
+                "they were added: the id of a name is its place in the list of names."
+            ) from None
+        if not 0 <= number < len(self):
             raise IndexError(
                 f"Expected an id from 0 to {len(self) - 1}, got {i}." if len(self) else "The index is empty."
             )
-        return i
+        return number
 
     def _fits(self, new: Tensor) -> bool:
         """Whether points can be added to the engine as it was made."""
         engine, n = self._engine, len(self) + len(new)
         if engine is None or engine.lift.reaching(new).reach > _GROWTH * engine.made_for:
             return False
-        return n <= _GROWTH * self._made if engine.cells else n <= FLAT or self.recall == 1
+        return self._exact(n) or (n <= _GROWTH * self._made and not self._exact(self._made))
+
+    def _exact(self, n: int) -> bool:
+        """Whether all points are looked at for their number's or the recall's sake."""
+        return n <= self.exact_up_to or self.recall == 1
 
     def _ready(self) -> Engine:
         """The engine, made if need be."""
         if self._engine is None:
             lift = Lift.of(self._z, self._c)
-            cells, self._probes = None, None
-            if len(self) > FLAT and self.recall < 1:
-                cells, self._probes = calibrate(self._z, self.ball, lift, recall=self.recall, seed=self.seed)
-            self._engine, self._made = Engine(lift, self._z.shape[1], cells), len(self)
+            partitions, self._probes = None, None
+            if not self._exact(len(self)):
+                partitions, probes = calibrate(self._z, self.ball, lift, recall=self.recall, seed=self.seed)
+                partitions, self._probes = (partitions, probes) if probes.share <= _WORTH else (None, None)
+            self._engine, self._made = Engine(lift, self._z.shape[1], partitions), len(self)
             self._engine.add(self._z)
         return self._engine
 
@@ -227,3 +259,10 @@ def _joined(old: np.ndarray | None, new: np.ndarray) -> np.ndarray:
     if old.dtype.kind != new.dtype.kind:
         raise TypeError("The points there have names of another kind: all are text, or all are whole numbers.")
     return np.concatenate((old, new))
+
+
+def _whole(k: int) -> int:
+    try:
+        return operator.index(k)
+    except TypeError:
+        raise TypeError(f"Expected k as a whole number, the count of points to find, got {k!r:.60}.") from None

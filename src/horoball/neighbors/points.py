@@ -7,19 +7,20 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
+from horoball.data.tables.number_arrays import check_unmasked
 from horoball.manifolds import PoincareBall
 from horoball.neighbors.lift import FARTHEST
 
-__all__ = ["expect_coordinates", "in_chart"]
+__all__ = ["check_coordinates", "in_chart"]
 
 _COORDINATES = ("tangent", "ball")
 
 
-def expect_coordinates(coordinates: str) -> None:
+def check_coordinates(coordinates: str) -> None:
     """Refuse a word that names no coordinates.
 
     Example:
-        >>> expect_coordinates("Ball")
+        >>> check_coordinates("Ball")
         Traceback (most recent call last):
         ...
         ValueError: Expected coordinates 'tangent' or 'ball', got 'Ball'.
@@ -42,8 +43,8 @@ def in_chart(z: ArrayLike | Tensor, ball: PoincareBall, coordinates: str, d: int
         >>> in_chart([[0.5, 0.0]], PoincareBall(), "ball", 2, "Queries")
         tensor([[1.0986, 0.0000]], dtype=torch.float64)
     """
-    expect_coordinates(coordinates)
-    points = z.detach().cpu() if isinstance(z, Tensor) else torch.from_numpy(np.array(z))
+    check_coordinates(coordinates)
+    points = z.detach().cpu() if isinstance(z, Tensor) else _as_tensor(z, what)
     if points.dtype == torch.bool or points.is_complex():
         raise TypeError(f"{what} are real numbers, got {points.dtype}.")
     if points.dim() != 2 or points.shape[1] == 0 or (d is not None and points.shape[1] != d):
@@ -63,3 +64,19 @@ def in_chart(z: ArrayLike | Tensor, ball: PoincareBall, coordinates: str, d: int
             "search by inner products overflows."
         )
     return points.contiguous()
+
+
+def _as_tensor(z: ArrayLike, what: str) -> Tensor:
+    check_unmasked(z, f"The array of {what[0].lower()}{what[1:]}")
+    try:
+        array = np.array(z)
+    except ValueError:  # rows of different lengths
+        raise ValueError(f"{what} have shape (n, d), got rows of different lengths.") from None
+    if array.dtype.kind in "US" or (array.dtype.kind == "O" and any(isinstance(one, str) for one in array.flat)):
+        raise TypeError(
+            f"{what} are coordinates, got text. The coordinates of a point of an index are index.points[i], where i "
+            "counts points in the order in which they were added."
+        )
+    if array.dtype.kind not in "biuf":
+        raise TypeError(f"{what} are real numbers, got {array.dtype}.")
+    return torch.from_numpy(array if array.dtype.itemsize <= 8 else array.astype(np.float64))

@@ -18,17 +18,19 @@ from torch import Tensor
 from horoball.manifolds import PoincareBall
 from horoball.neighbors.engine import Engine
 from horoball.neighbors.lift import Queries
+from horoball.neighbors.partitions import Probe
 
 __all__ = ["Found", "Search", "others"]
 
 _SPARE = 6  # candidates beyond k, or half of k if that is more
 _NUMBERS = 2**21  # coordinates that are held at a time, 16 MB
 _GROUP = 16  # queries that are settled together
+_TOO_FAR = "A query is too far away for an index in float32. Leave such queries out."
 _NEAR = 8.0  # √cR up to which distances from directions are right to 1e-12
 
 
 class Found(NamedTuple):
-    """Neighbours, nearest first, equal ones by id; shape (m, k).
+    """Neighbors, nearest first, equal ones by id; shape (m, k).
 
     Example:
         >>> Found(torch.zeros(1, 1), torch.zeros(1, 1, dtype=torch.int64), 0).unsettled
@@ -41,10 +43,10 @@ class Found(NamedTuple):
 
 
 def others(ids: Tensor, own: Tensor, k: int) -> Tensor:
-    """Which of k + 1 neighbours of points of the index are k others; a point with many doubles may not be among them.
+    """Which of k + 1 neighbors of points of the index are k others; a point with many doubles may not be among them.
 
     Args:
-        ids: Neighbours, shape (m, k + 1).
+        ids: Neighbors, shape (m, k + 1).
         own: Ids of the points themselves, shape (m,).
         k: How many.
 
@@ -74,38 +76,44 @@ class Search(NamedTuple):
     z: Tensor  # in the tangent chart, shape (n, d)
 
     @torch.no_grad()
-    def nearest(self, q: Tensor, k: int, probes: int = 1) -> Found:
-        """The k points nearest to each query, among those in the cells that are looked through.
+    def nearest(self, q: Tensor, k: int, probe: Probe = Probe(1, 1)) -> Found:  # noqa: B008  it cannot be changed
+        """The k points nearest to each query, among those in the partitions that are looked through.
 
         Args:
             q: Queries in the tangent chart, shape (m, d).
             k: How many, at most n.
-            probes: Cells that are looked through; more if they hold fewer than k points.
+            probe: Partitions that are looked through, if there are any; more if they hold fewer than k points.
         """
-        q, (n, d) = q.double(), self.z.shape
+        q, (n, d), partitions = q.double(), self.z.shape, self.engine.partitions
         width, unsettled = min(n, k + max(_SPARE, k // 2)), 0
         distances, ids = torch.empty(len(q), k, dtype=torch.float64), torch.empty(len(q), k, dtype=torch.int64)
         for left in torch.arange(len(q)).split(max(1, _NUMBERS // (width * d))):
-            looked = probes
+            looked = probe
             while len(left):
                 queries = self.engine.lift.queries(q[left])
                 if not bool(torch.isfinite(torch.as_tensor(queries.rows)).all()):
-                    raise ValueError("A query is too far away for an index in float32. Leave such queries out.")
-                far, which, bound, still = self._candidates(q[left], queries, k, width, looked)
+                    raise ValueError(_TOO_FAR)
+                probed = None if partitions is None else partitions.probed(q[left], looked)
+                far, which, bound, still = self._candidates(q[left], queries, k, width, probed)
                 for group in still.split(_GROUP) if len(still) else ():
-                    near = [self.engine.within(queries.rows[i], float(bound[i]), looked) for i in group.tolist()]
+                    near = [
+                        self.engine.within(queries.rows[i], float(bound[i]), None if probed is None else probed[i])
+                        for i in group.tolist()
+                    ]
                     far[group], which[group] = self._first(q[left][group], near, k)
                 distances[left], ids[left] = far, which
                 unsettled += len(still)
-                left, looked = left[far[:, -1].isinf()], 2 * looked
+                left, looked = left[far[:, -1].isinf()], looked.doubled()
+                if len(left) and (partitions is None or probed is None or probed.shape[1] == len(partitions)):
+                    raise ValueError(_TOO_FAR)  # all was looked at, and FAISS leaves out what is infinitely far
         return Found(distances, ids, unsettled)
 
     def _candidates(
-        self, q: Tensor, queries: Queries, k: int, width: int, probes: int
+        self, q: Tensor, queries: Queries, k: int, width: int, probed: np.ndarray | None
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Distances and ids of the k best candidates; bounds of the score of nearer points, and who may have such."""
         lift = self.engine.lift
-        scores, found = self.engine.search(queries.rows, width, probes)
+        scores, found = self.engine.search(queries.rows, width, probed)
         ids = torch.from_numpy(found)
         missing = ids < 0
         points = self.z[ids.clamp_min(0)].double()

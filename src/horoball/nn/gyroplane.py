@@ -1,4 +1,4 @@
-"""Gyroplane layer: signed distances to learnt hyperplanes of the ball, at the price of one matrix product."""
+"""Gyroplane layer: signed distances to learned hyperplanes of the ball, at the price of one matrix product."""
 
 from __future__ import annotations
 
@@ -7,9 +7,13 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from horoball.manifolds import Curvature, PoincareBall
-from horoball.nn.gyroplane_function import REACH, gyroplane, positive_root
-from horoball.numerics import wide
+from horoball.manifolds import PoincareBall
+from horoball.manifolds.fused_exponential import is_fused
+from horoball.nn.fused_gyroplane import fused_gyroplane
+from horoball.nn.gyroplane_function import REACH, gyroplane
+from horoball.nn.linear import linear
+from horoball.numerics.curvature import Curvature, positive_root
+from horoball.numerics.kernels import looks_ahead, wide
 
 __all__ = ["Gyroplane"]
 
@@ -23,13 +27,14 @@ class Gyroplane(nn.Module):
         f_k(z) = |w_k|/√c · asinh(√c/|w_k| · (⟨w_k, h⟩ cosh(√c ρ_k) + h₀ |w_k| sinh(√c ρ_k)/√c)),    ρ_k = b_k/|w_k|,
 
     which equals the paper's formula with p_k = exp₀(−ρ_k w_k/|w_k|) and ‖a_k‖_p = |w_k| [errata:14]. For c = 0 it is
-    `torch.nn.Linear`, whose parameters and initialisation it shares.
+    `torch.nn.Linear`, whose parameters and initialization it shares.
 
     Args:
         in_features: d, the dimension of the ball.
         out_features: Number of hyperplanes.
         ball: The ball.
         bias: Whether the hyperplanes may miss the origin.
+        generator: Where the initial weights come from; torch's global generator if not given.
 
     Example:
         >>> layer = Gyroplane(2, 5, PoincareBall(1.0))
@@ -39,13 +44,21 @@ class Gyroplane(nn.Module):
         True
     """
 
-    def __init__(self, in_features: int, out_features: int, ball: PoincareBall, bias: bool = True) -> None:
+    def __init__(
+        self,
+        in_features: int,
+        out_features: int,
+        ball: PoincareBall,
+        bias: bool = True,
+        *,
+        generator: torch.Generator | None = None,
+    ) -> None:
         super().__init__()
         self.in_features, self.out_features, self.ball = in_features, out_features, ball
-        linear = nn.Linear(in_features, out_features, bias)
-        self.weight: Tensor = linear.weight
+        layer = linear(in_features, out_features, bias, generator=generator)
+        self.weight: Tensor = layer.weight
         self.bias: Tensor | None
-        self.register_parameter("bias", linear.bias)
+        self.register_parameter("bias", layer.bias)
 
     def extra_repr(self) -> str:
         """The part of repr between parentheses."""
@@ -65,7 +78,10 @@ class Gyroplane(nn.Module):
         kind = torch.promote_types(z.dtype, weight.dtype)
         work = kind if kind in REACH else torch.float32  # half precision has no digits to spare, nor have its products
         z, weight, bias = z.to(work), weight.to(work), bias.to(work)
-        f = None if torch.compiler.is_compiling() else gyroplane(z, weight, bias, c)
+        if is_fused(z, self.ball, in_float64=False):
+            return fused_gyroplane(z, weight, bias, c).to(kind)
+        # A CPU is asked whether a point is far out; other devices are not waited for.
+        f = gyroplane(z, weight, bias, c) if looks_ahead(z) else None
         return (self._with_far_points(z, weight, bias, c) if f is None else f).to(kind)
 
     @staticmethod

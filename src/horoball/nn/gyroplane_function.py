@@ -19,11 +19,11 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from horoball.autograd import first_order
-from horoball.manifolds import Curvature
-from horoball.numerics import coth_excess, may_hold, polynomial, wide
+from horoball.numerics.autograd import differentiated_by
+from horoball.numerics.curvature import Curvature, load, positive_root, save, widened
+from horoball.numerics.kernels import asinhc, coth_excess, looks_ahead, may_hold, polynomial, sinhc, transformed, wide
 
-__all__ = ["REACH", "SHORTEST", "gyroplane", "positive_root"]
+__all__ = ["REACH", "SHORTEST", "gyroplane"]
 
 # √c·radius up to which (y = κY)² does not overflow for a point and a hyperplane that are both this far out
 REACH = {torch.float64: 170.0, torch.float32: 21.0}
@@ -43,21 +43,25 @@ def gyroplane(z: Tensor, weight: Tensor, bias: Tensor, c: Curvature) -> Tensor |
         >>> gyroplane(torch.tensor([3.0, 0.0]), torch.tensor([[1.0, 0.0]]), torch.zeros(1), 1.0)
         tensor([3.])
     """
+    if transformed():
+        return plain_gyroplane(z, weight, bias, c)
     f = _Gyroplane.apply(z.reshape(-1, z.shape[-1]), weight, bias, c)
     return None if f is None else f.reshape(*z.shape[:-1], weight.shape[0])
 
 
-def positive_root(c: Curvature) -> Any:
-    """√c, and 1e-150 for c = 0, where it divides nothing but zeros; without the infinite slope of √ at 0.
+def plain_gyroplane(z: Tensor, weight: Tensor, bias: Tensor, c: Curvature) -> Tensor:
+    """The same in even kernels, which autograd and `torch.func` differentiate any number of times.
 
     Example:
-        >>> positive_root(4.0)
-        2.0
+        >>> plain_gyroplane(torch.tensor([3.0, 0.0]), torch.tensor([[1.0, 0.0]]), torch.zeros(1), 1.0)
+        tensor([3.])
     """
-    if not isinstance(c, Tensor):
-        return max(math.sqrt(c), 1e-150)
-    c = wide(c)
-    return torch.where(c > 0, c, 1.0).sqrt() * torch.where(c > 0, 1.0, 1e-150)
+    x, w, b, curvature = wide(z), wide(weight), wide(bias), widened(c)
+    square = (w * w).sum(-1).clamp_min(SHORTEST**2)  # ℓ²
+    u, v = curvature * (x * x).sum(-1, keepdim=True), curvature * b * b / square
+    cosh_z, cosh_w = (1 + t / 2 * sinhc(t / 4).square() for t in (u, v))
+    Y = (sinhc(u) * x) @ (cosh_w.unsqueeze(-1) * w).mT + cosh_z * (b * sinhc(v))
+    return (Y * asinhc(curvature * Y * Y / square)).to(z.dtype)
 
 
 class _Planes(NamedTuple):
@@ -97,7 +101,7 @@ class _Gyroplane(torch.autograd.Function):
         kind, reach, root = z.dtype, REACH[z.dtype], positive_root(c)
         x = wide(z)
         a = torch.linalg.vector_norm(x, dim=-1, keepdim=True).mul_(root).clamp_min_(_TINY)
-        if not torch.compiler.is_compiling() and may_hold(a > reach * (1 + 1e-6)):
+        if looks_ahead(a) and may_hold(a > reach * (1 + 1e-6)):
             return None
         cosh, sinhc = _cosh_sinhc(a)
         H = torch.cat((cosh, sinhc * x), -1).to(kind)
@@ -107,14 +111,13 @@ class _Gyroplane(torch.autograd.Function):
         kappa = (root / planes.length).clamp_min_(_FLOOR).to(kind)
         f = z.new_empty(z.shape[0], w.shape[0])
         _asinh_product(H, (W * kappa.unsqueeze(-1)).mT, kappa, excess.to(kind), f)
-        ctx.c = None if isinstance(c, Tensor) else c
-        ctx.save_for_backward(H, W, kappa, f, x, a, cosh, sinhc, *planes, *((c,) if isinstance(c, Tensor) else ()))
+        save(ctx, c, z, w, b, H, W, kappa, f, x, a, cosh, sinhc, *planes)
         return f
 
     @staticmethod
-    @first_order
+    @differentiated_by(plain_gyroplane)
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
-        H, W, kappa, f, *_ = ctx.saved_tensors
+        _, _, _, H, W, kappa, f, *_ = ctx.saved_tensors
         scaled = (W * kappa.unsqueeze(-1)).mT
         # The gradient of W is gathered transposed: that product is four times faster.
         G_H, G_Wt = torch.empty_like(H), W.new_zeros(W.shape[::-1])
@@ -158,8 +161,8 @@ def _to_inputs(
     ctx: Any, grad: Tensor, G_H: Tensor, G_Wt: Tensor, sum_gf: Tensor, rate: Tensor
 ) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
     """From the gradients in H, Wᵀ and κ to those in the points, the hyperplanes and c."""
-    _, W, _, f, x, a, cosh, sinhc, *rest = ctx.saved_tensors
-    planes, curvature = _Planes(*rest[:7]), wide(rest[7]) if ctx.c is None else ctx.c
+    c, (_, _, _, _, W, _, f, x, a, cosh, sinhc, *rest) = load(ctx)
+    planes, curvature = _Planes(*rest), widened(c)
     kind, by_c = grad.dtype, ctx.needs_input_grad[3]
     # Points: ∂cosh a/∂z = c sinhc(a) z and ∂sinhc(a)/∂z = c k z, k = (cosh a − sinhc a)/a²
     square = a * a
@@ -179,7 +182,7 @@ def _to_inputs(
     by_length = torch.addcmul(sum_gf, planes.cosh, along, value=-1).addcmul_(planes.b, grad_b, value=-1)
     grad_wt = (G_Wt[1:] * planes.cosh).addcmul_(wt, by_length.div_(length).div_(length))
     grad_c = None
-    if by_c:
+    if by_c and isinstance(c, Tensor):
         x2 = rho * rho * curvature
         from_planes = rho * rho * (planes.sinhc * along + planes.sinhc * coth_excess(x2) * G_Wt[0] * length * rho)
         if by_side is not None:
@@ -187,13 +190,13 @@ def _to_inputs(
             from_planes = torch.where(planes.far, far, from_planes)
         of_points = ((x * x).sum(-1, keepdim=True) * pull).sum()
         total = (of_points + from_planes.sum()) / 2 + (rate / length.square()).sum()
-        grad_c = total.to(rest[7].dtype).reshape(rest[7].shape)
+        grad_c = total.to(c.dtype).reshape(c.shape)
     return grad_z.to(kind), grad_wt.to(kind).mT, grad_b.to(kind), grad_c
 
 
 def _sum_by_side(grad: Tensor, f: Tensor, far: Tensor) -> Tensor:
     """Σ ±g over the points on either side of each hyperplane that is far."""
-    if torch.compiler.is_compiling():
+    if not looks_ahead(grad):
         return wide((grad * f.sign()).sum(0))
     total = wide(f.new_zeros(f.shape[1]))
     total[far] = wide((grad[:, far] * f[:, far].sign()).sum(0))  # few are
@@ -215,7 +218,10 @@ def _chunks(f: Tensor) -> Iterator[tuple[slice, Tensor, Tensor]]:
 
     Allocating it anew would cost more than using it.
     """
-    pieces = 1 if torch.compiler.is_compiling() else max(1, round(f.numel() / _CHUNK))
+    if torch.compiler.is_compiling():  # all rows, however many: a loop would fix their number
+        yield slice(None), torch.empty_like(f), torch.empty_like(f)
+        return
+    pieces = max(1, round(f.numel() / _CHUNK))
     size = max(1, -(-f.shape[0] // pieces))
     one, two = f.new_empty(size, f.shape[1]), f.new_empty(size, f.shape[1])
     for start in range(0, f.shape[0], size):

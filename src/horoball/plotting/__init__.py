@@ -6,9 +6,21 @@ put together: points on a density, edges under points. Embeddings of more than t
 picture says so.
 """
 
+from horoball.plotting.dendrogram import tree
 from horoball.plotting.frame import disc
 from horoball.plotting.heat import density, distance_map
-from horoball.plotting.lines import edges, gyroplanes, tree
+from horoball.plotting.lines import edges, gyroplanes, tree_edges
 from horoball.plotting.marks import cloud, points, thumbnails
 
-__all__ = ["cloud", "density", "disc", "distance_map", "edges", "gyroplanes", "points", "thumbnails", "tree"]
+__all__ = [
+    "cloud",
+    "density",
+    "disc",
+    "distance_map",
+    "edges",
+    "gyroplanes",
+    "points",
+    "thumbnails",
+    "tree",
+    "tree_edges",
+]

@@ -10,9 +10,10 @@ import torch
 from numpy.typing import ArrayLike
 
 from horoball.manifolds import PoincareBall
-from horoball.projection import project
+from horoball.manifolds.projection import project
+from horoball.runtime.extras import require_pyplot
 
-__all__ = ["annotate", "disc", "on_disc", "prepared", "pyplot"]
+__all__ = ["annotate", "disc", "on_disc", "prepared"]
 
 
 def disc(ax: Any = None, *, c: float = 1.0, title: str = "") -> Any:
@@ -24,12 +25,12 @@ def disc(ax: Any = None, *, c: float = 1.0, title: str = "") -> Any:
         1.0
     """
     if ax is None:
-        _, ax = pyplot().subplots(figsize=(6, 6), layout="constrained")
+        _, ax = require_pyplot().subplots(figsize=(6, 6), layout="constrained")
     ax.set_aspect("equal")
     ax.set_axis_off()
     if c > 0:
         radius = 1 / math.sqrt(c)
-        rim = pyplot().Circle((0, 0), radius, fill=False, color="#444444", linewidth=1.2, zorder=5, gid="rim")
+        rim = require_pyplot().Circle((0, 0), radius, fill=False, color="#444444", linewidth=1.2, zorder=5, gid="rim")
         ax.add_patch(rim)
         ax.set_xlim(-1.02 * radius, 1.02 * radius)
         ax.set_ylim(-1.02 * radius, 1.02 * radius)
@@ -83,17 +84,3 @@ def on_disc(x: ArrayLike, c: float) -> tuple[np.ndarray, str]:
     ball = PoincareBall(c)
     shown = project(ball.from_ball(torch.from_numpy(coordinates)), ball)
     return ball.to_ball(torch.from_numpy(shown.points)).numpy(), shown.note
-
-
-def pyplot() -> Any:
-    """matplotlib's pyplot, which is installed by the extra `plot` and imported where it is needed.
-
-    Example:
-        >>> pyplot().__name__
-        'matplotlib.pyplot'
-    """
-    try:
-        from matplotlib import pyplot
-    except ImportError:
-        raise ImportError('Pictures need matplotlib. Install it with: pip install "horoball[plot]"') from None
-    return pyplot

@@ -10,9 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from horoball.distributions import RiemannianNormal, WrappedNormal
+from horoball.distributions import BallNormal
 from horoball.manifolds import PoincareBall
-from horoball.models.posterior import mean_scale
 from horoball.nn import Gyroplane
 from horoball.plotting.frame import prepared
 
@@ -22,7 +21,7 @@ _GRID = 400  # pixels across
 
 
 def density(
-    law: RiemannianNormal | WrappedNormal,
+    distribution: BallNormal,
     *,
     ax: Any = None,
     levels: int | Sequence[float] = 8,
@@ -32,24 +31,27 @@ def density(
     """The density of a normal on the disc, with respect to the ball's own measure, with level lines.
 
     Args:
-        law: A single normal.
+        distribution: A single normal.
         ax: Where to draw.
         levels: How many lines, or at which densities.
-        highest: Density of the darkest colour, so that several pictures share a scale; without it the law's own.
+        highest: Density of the darkest color, so that several pictures share a scale; by default its own.
         title: Heading.
 
     Example:
         >>> import matplotlib; matplotlib.use("agg")
+        >>> from horoball import WrappedNormal
         >>> ax = density(WrappedNormal(torch.zeros(2), torch.ones(1), PoincareBall(1.0)))
         >>> len(ax.images)
         1
     """
-    c = law.ball.c_value
+    c = distribution.ball.c_value
     ax = prepared(ax, c, title)
-    reach = float((law.loc.norm() + 4 * mean_scale(law)).detach()) / 2  # as `to_ball` halves it for c = 0
+    reach = (
+        float((distribution.loc.norm() + 4 * distribution.mean_scale).detach()) / 2
+    )  # as `to_ball` halves it for c = 0
     across, z, inside = _grid(ax, c, reach)
     with torch.no_grad():
-        height = np.where(inside, law.log_prob(z.to(law.loc.dtype)).double().exp().numpy(), np.nan)
+        height = np.where(inside, distribution.log_prob(z.to(distribution.loc.dtype)).double().exp().numpy(), np.nan)
     options: dict[str, Any] = {"cmap": "Blues", "vmin": 0.0, "vmax": highest, "interpolation": "bilinear"}
     ax.imshow(height, extent=_extent(across), origin="lower", zorder=1, **options)
     ax.contour(across, across, height, levels, colors="#0b3c66", linewidths=0.5, zorder=2)
@@ -63,7 +65,7 @@ def distance_map(
     ax: Any = None,
     log: bool = False,
     limits: tuple[float, float] | None = None,
-    colour: str = "#222222",
+    color: str = "#222222",
     scale: bool = True,
     title: str = "",
 ) -> Any:
@@ -74,9 +76,9 @@ def distance_map(
         index: Number of its hyperplane.
         ax: Where to draw.
         log: Shows the decimal logarithm of the distance, without its sign.
-        limits: Values at the ends of the colours, so that several pictures share a scale.
-        colour: Of the hyperplane.
-        scale: Whether the values of the colours are shown beside.
+        limits: Values at the ends of the colors, so that several pictures share a scale.
+        color: Of the hyperplane.
+        scale: Whether the values of the colors are shown beside.
         title: Heading.
 
     Example:
@@ -91,12 +93,12 @@ def distance_map(
         length = layer.weight[index].norm()
         height = np.where(inside, (layer(z.to(layer.weight.dtype))[..., index] / length).double().numpy(), np.nan)
     shown = np.log10(np.maximum(np.abs(height), 1e-12)) if log else height
-    if limits is None:  # distances grow without bound towards the rim, and their logarithms fall so at the hyperplane
+    if limits is None:  # distances grow without bound toward the rim, and their logarithms fall so at the hyperplane
         most = float(np.nanmax(shown) if log else np.nanquantile(np.abs(height), 0.95))
         limits = (float(np.nanquantile(shown, 0.02)), most) if log else (-most, most)
     options: dict[str, Any] = {"cmap": "viridis" if log else "RdBu_r", "vmin": limits[0], "vmax": limits[1]}
     picture = ax.imshow(shown, extent=_extent(across), origin="lower", zorder=1, **options)
-    ax.contour(across, across, height, [0.0], colors=colour, linewidths=1.2, zorder=3)
+    ax.contour(across, across, height, [0.0], colors=color, linewidths=1.2, zorder=3)
     if scale:
         name = "log₁₀ distance" if log else "signed distance"
         ax.figure.colorbar(picture, ax=ax, shrink=0.7, label=name, extend="min" if log else "both")
@@ -104,7 +106,7 @@ def distance_map(
 
 
 def _grid(ax: Any, c: float, reach: float = 1.0) -> tuple[np.ndarray, Tensor, np.ndarray]:
-    """Pixel centres along an axis, the points of the ball at all pixels, and which of these lie inside.
+    """Pixel centers along an axis, the points of the ball at all pixels, and which of these lie inside.
 
     The plane, c = 0, has no rim: there it is what is drawn already that is covered, or as far as is asked.
     """

@@ -13,13 +13,13 @@ from horoball.manifolds import PoincareBall
 from horoball.nn import Gyroplane
 from horoball.plotting.frame import annotate, on_disc, prepared
 
-__all__ = ["edges", "gyroplanes", "tree"]
+__all__ = ["edges", "gyroplanes", "tree_edges"]
 
 _ARC = 48  # points of a geodesic
 
 
 def edges(
-    x: ArrayLike, pairs: ArrayLike, *, c: float = 1.0, ax: Any = None, colour: str = "#999999", width: float = 0.7
+    x: ArrayLike, pairs: ArrayLike, *, c: float = 1.0, ax: Any = None, color: str = "#999999", width: float = 0.7
 ) -> Any:
     """Geodesics between pairs of points.
 
@@ -29,7 +29,7 @@ def edges(
         pairs: Numbers of the points to join, shape (m, 2).
         c: Minus the curvature.
         ax: Where to draw.
-        colour: Of the lines.
+        color: Of the lines.
         width: Of the lines, in points.
 
     Example:
@@ -46,17 +46,17 @@ def edges(
     z = ball.from_ball(z)
     s = torch.linspace(0, 1, _ARC, dtype=torch.float64)
     arcs = ball.to_ball(ball.geodesic(z[index[:, :1]], z[index[:, 1:]], s.expand(len(index), _ARC)))
-    ax.add_collection(LineCollection(list(arcs.numpy()), colors=colour, linewidths=width, zorder=2))
+    ax.add_collection(LineCollection(list(arcs.numpy()), colors=color, linewidths=width, zorder=2))
     annotate(ax, note)
     return ax
 
 
-def tree(x: ArrayLike, parents: ArrayLike, *, c: float = 1.0, ax: Any = None, **style: Any) -> Any:
-    """A tree laid over points: a geodesic from each point to its parent; a root is its own.
+def tree_edges(x: ArrayLike, parents: ArrayLike, *, c: float = 1.0, ax: Any = None, **style: Any) -> Any:
+    """The edges of a tree over its points: a geodesic from each point to its parent; a root is its own.
 
     Example:
         >>> import matplotlib; matplotlib.use("agg")
-        >>> len(tree([[0.0, 0.0], [0.5, 0.0], [0.0, 0.5]], [0, 0, 0]).collections[0].get_paths())
+        >>> len(tree_edges([[0.0, 0.0], [0.5, 0.0], [0.0, 0.5]], [0, 0, 0]).collections[0].get_paths())
         2
     """
     parent = np.asarray(parents)
@@ -64,7 +64,7 @@ def tree(x: ArrayLike, parents: ArrayLike, *, c: float = 1.0, ax: Any = None, **
     return edges(x, np.stack((child, parent[child]), 1), c=c, ax=ax, **style)
 
 
-def gyroplanes(layer: Gyroplane, *, ax: Any = None, colour: str = "#d55e00", width: float = 1.0) -> Any:
+def gyroplanes(layer: Gyroplane, *, ax: Any = None, color: str = "#d55e00", width: float = 1.0) -> Any:
     """The hyperplanes of a layer on the disc, which are geodesics.
 
     Example:
@@ -83,5 +83,5 @@ def gyroplanes(layer: Gyroplane, *, ax: Any = None, colour: str = "#d55e00", wid
         reach = torch.linspace(-12, 12, 200, dtype=torch.float64) / math.sqrt(c or 1.0)
         line = layer.ball.exp(foot.unsqueeze(1), along.unsqueeze(1) * reach.unsqueeze(-1))
         for arc in layer.ball.to_ball(line).numpy():
-            ax.plot(*arc.T, color=colour, linewidth=width, zorder=3)
+            ax.plot(*arc.T, color=color, linewidth=width, zorder=3)
     return ax

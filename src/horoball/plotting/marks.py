@@ -8,11 +8,15 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike
 
-from horoball.distributions import RiemannianNormal, WrappedNormal
-from horoball.palette import colour_of, named
+from horoball.data.missing import category_names
+from horoball.distributions import BallNormal
+from horoball.numerics.random import generator_for
 from horoball.plotting.frame import annotate, on_disc, prepared
+from horoball.plotting.palette import color_of
 
 __all__ = ["cloud", "points", "thumbnails"]
+
+_NAMES = 22  # in a column of a legend: as tall as the picture
 
 
 def points(
@@ -22,12 +26,12 @@ def points(
     labels: ArrayLike | None = None,
     ax: Any = None,
     size: float | None = None,
-    colour: str = colour_of(0),
+    color: str = color_of(0),
     marker: str = "o",
     title: str = "",
     legend: bool = True,
 ) -> Any:
-    """Points, coloured by category with a legend, or by number with a scale.
+    """Points, colored by category with a legend, or by number with a scale.
 
     Args:
         x: Ball coordinates, shape (n, d).
@@ -35,7 +39,7 @@ def points(
         labels: A category or a number for each point; floats are numbers, anything else is a category.
         ax: Where to draw.
         size: Area of a point in square points; chosen from n if not given.
-        colour: Of points without labels.
+        color: Of points without labels.
         marker: Their form, by matplotlib's letters.
         title: Heading.
         legend: Whether categories are named.
@@ -54,34 +58,48 @@ def points(
     if values is not None and len(values) != len(flat):
         raise ValueError(f"points expects one label for each of {len(flat)} points, got {len(values)}.")
     if values is None:
-        ax.scatter(*flat.T, color=colour, **style)
+        ax.scatter(*flat.T, color=color, **style)
     elif values.dtype.kind == "f":
         shown = ax.scatter(*flat.T, c=values, cmap="viridis", **style)
         ax.figure.colorbar(shown, ax=ax, shrink=0.7)
     else:
-        values = named(values)
+        values = category_names(values)
         for number, name in enumerate(np.unique(values)):
-            ax.scatter(*flat[values == name].T, color=colour_of(number), label=str(name), **style)
+            ax.scatter(*flat[values == name].T, color=color_of(number), label=str(name), **style)
         if legend:
-            ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, markerscale=max(1, 6 / size**0.5))
+            columns = -(-len(np.unique(values)) // _NAMES)
+            style = {"frameon": False, "ncols": columns, "fontsize": None if columns == 1 else "small"}
+            ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), markerscale=max(1, 6 / size**0.5), **style)
     annotate(ax, note)
     return ax
 
 
-def cloud(law: RiemannianNormal | WrappedNormal, count: int = 200, *, ax: Any = None, **style: Any) -> Any:
-    """Samples of a normal, or of each of a batch of normals in a colour of its own: posteriors as they are.
+def cloud(distribution: BallNormal, count: int = 200, *, seed: int = 0, ax: Any = None, **style: Any) -> Any:
+    """Samples of a normal, or of each of a batch of normals in a color of its own: posteriors as they are.
+
+    Args:
+        distribution: The normal, or a batch of them.
+        count: Samples of each.
+        seed: Seed of the samples.
+        ax: Where to draw.
+        **style: Other keywords of `points`.
 
     Example:
         >>> import matplotlib; matplotlib.use("agg")
         >>> from horoball.manifolds import PoincareBall
-        >>> law = WrappedNormal(torch.zeros(3, 2), torch.ones(3, 1), PoincareBall(1.0))
-        >>> len(cloud(law, 10).collections)
+        >>> from horoball import WrappedNormal
+        >>> distribution = WrappedNormal(torch.zeros(3, 2), torch.ones(3, 1), PoincareBall(1.0))
+        >>> len(cloud(distribution, 10).collections)
         3
     """
     with torch.no_grad():
-        x = law.ball.to_ball(law.sample((count,)).double()).reshape(count, -1, law.loc.shape[-1])
+        x = distribution.ball.to_ball(distribution.sample((count,), generator_for(seed)).double()).reshape(
+            count, -1, distribution.loc.shape[-1]
+        )
     which = np.tile(np.arange(x.shape[1]).astype(str), count) if x.shape[1] > 1 else None
-    return points(x.reshape(-1, x.shape[-1]).numpy(), c=law.ball.c_value, labels=which, ax=ax, legend=False, **style)
+    return points(
+        x.reshape(-1, x.shape[-1]).numpy(), c=distribution.ball.c_value, labels=which, ax=ax, legend=False, **style
+    )
 
 
 def thumbnails(
@@ -91,7 +109,7 @@ def thumbnails(
 
     Args:
         x: Ball coordinates, shape (n, d).
-        images: Grey values from 0 (see-through) to 1 (black), shape (n, height, width).
+        images: Gray values from 0 (see-through) to 1 (black), shape (n, height, width).
         c: Minus the curvature.
         ax: Where to draw.
         size: Width of an image, as a part of the picture's.
@@ -103,18 +121,18 @@ def thumbnails(
         2
     """
     flat, note = on_disc(x, c)
-    grey = np.asarray(images, np.float64)
-    if grey.ndim != 3 or len(grey) != len(flat):
-        raise ValueError(f"thumbnails expects images of shape ({len(flat)}, height, width), got {grey.shape}.")
+    gray = np.asarray(images, np.float64)
+    if gray.ndim != 3 or len(gray) != len(flat):
+        raise ValueError(f"thumbnails expects images of shape ({len(flat)}, height, width), got {gray.shape}.")
     ax = prepared(ax, c, title)
     if c == 0 and len(flat):
         middle, half = (flat.max(0) + flat.min(0)) / 2, float(np.ptp(flat, axis=0).max()) / 2 * (1 + size) or 1.0
         ax.set_xlim(middle[0] - half, middle[0] + half)
         ax.set_ylim(middle[1] - half, middle[1] + half)
     wide = size * float(np.ptp(ax.get_xlim()))
-    tall = wide * grey.shape[1] / grey.shape[2]
+    tall = wide * gray.shape[1] / gray.shape[2]
     limits, kept = (ax.get_xlim(), ax.get_ylim()), np.empty((0, 2))
-    for place, image in zip(flat, grey, strict=True):
+    for place, image in zip(flat, gray, strict=True):
         if (np.abs(kept - place) < (wide, tall)).all(1).any():
             continue
         kept = np.vstack((kept, place))

@@ -1,9 +1,8 @@
 """Training on Lightning Fabric."""
 
 from horoball.training.config import TrainConfig
-from horoball.training.fit import fit
-from horoball.training.fit_graph import fit_graph
+from horoball.training.graph.fit import fit_graph
 from horoball.training.loop import run_loop
-from horoball.training.subgraph_objective import SubgraphObjective
+from horoball.training.table.fit import fit
 
-__all__ = ["SubgraphObjective", "TrainConfig", "fit", "fit_graph", "run_loop"]
+__all__ = ["TrainConfig", "fit", "fit_graph", "run_loop"]

@@ -1,17 +1,26 @@
-"""How a model is trained: numbers and names only, as they stand in a run's folder."""
+"""Training settings: numbers and names only, as stored in checkpoints."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
-from horoball.settings import Settings
+from horoball.runtime.devices import check_name
+from horoball.storage.settings import Range, SettingError, Settings
 
 __all__ = ["TrainConfig"]
+
+_KL = ("auto", "exact", "sample")
+_PRECISIONS = ("32-true", "bf16-mixed")
+_MANY = 10**9  # of epochs: more than any run has time for
 
 
 @dataclass(frozen=True)
 class TrainConfig(Settings):
-    """Settings of a run; the defaults suit a table of a thousand to a million rows.
+    """Training settings. The defaults suit tables of a thousand to a million rows.
+
+    A new option is a field here, with its default and its range, and a parameter of the front ends that offer it: the
+    estimators, `cells.fit` and the commands pass on options by the names of these fields.
 
     Example:
         >>> TrainConfig(max_epochs=5).batch_size
@@ -19,37 +28,62 @@ class TrainConfig(Settings):
     """
 
     max_epochs: int = 200
-    batch_size: int = 128  # rows of a step, over all ranks
+    batch_size: int = 128  # rows per step, over all ranks
     learning_rate: float = 1e-3
-    decay: float = 1.0  # the last epoch's learning rate, as a part of the first's; geometric in between
-    beta: float = 1.0  # weight of the divergence
-    distance_weight: float = 0.0  # of the distance term; 0 is the paper's objective
+    decay: float = 1.0  # learning rate of the last epoch as a fraction of the first; geometric in between
+    warmup: float = 0.0  # part of the epochs in which the learning rate rises to its value
+    beta: float = 1.0  # weight of the KL divergence
+    distance_weight: float = 0.0  # of the terms of a map; 0 is the paper's objective
+    locality: float = 0.0  # share of the neighbor term in them, the rest is the distance term's
     kl: str = "sample"
     samples: int = 1
     seed: int = 0
-    validation: float = 0.1  # part of the rows held out; 0 for none
-    patience: int = 20  # epochs without a better validation loss before stopping; 0 for never
+    validation: float = 0.1  # fraction of the rows held out; 0 for none
+    patience: int = 20  # epochs without a lower validation loss before stopping; 0 for never
     checkpoint_seconds: float = 60.0  # beside those at the ends of epochs
     compile: bool = False
+    device: str = "cpu"  # where it is computed; see `runtime.devices`
+    precision: str = "32-true"  # as Lightning Fabric has it
+
+    RANGES: ClassVar[dict[str, Range]] = {
+        "max_epochs": Range(1, _MANY, "Most tables need 50 to 500."),
+        "batch_size": Range(1, 1 << 40, "128 suits most tables."),
+        "learning_rate": Range(0, 10, "0.001 suits most tables.", above=True),
+        "decay": Range(0, 100, "1 keeps the learning rate constant, 0.1 ends at a tenth of it.", above=True),
+        "warmup": Range(0, 1, "0.1 lets large learning rates start well, 0 starts with the whole."),
+        "beta": Range(0, 1e6, "1 is the evidence lower bound, 0 leaves the KL divergence out."),
+        "distance_weight": Range(0, 1e9, "0 leaves the terms of a map out."),
+        "locality": Range(0, 1, "0 keeps distances only, 1 neighbors only."),
+        "samples": Range(1, 10_000, "1 suits training."),
+        "seed": Range(0, (1 << 63) - 1),
+        "validation": Range(0, 1, "It is the fraction of the rows held out: 0.1 is a tenth, 0 is none.", below=True),
+        "patience": Range(0, _MANY, "20 suits most tables, 0 never stops early."),
+        "checkpoint_seconds": Range(0, _MANY, "60 is a checkpoint a minute."),
+    }
 
     def __post_init__(self) -> None:
         """Refuse what no run can be made from."""
         super().__post_init__()
-        for name in ("max_epochs", "batch_size", "samples"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}.")
-        if self.seed < 0:
-            raise ValueError(f"seed must be at least 0, got {self.seed}.")
-        if not 0 <= self.validation < 1:
-            raise ValueError(f"validation is a part of the rows, 0 <= validation < 1, got {self.validation}.")
-        if not self.distance_weight >= 0:
-            raise ValueError(f"distance_weight must be at least 0, got {self.distance_weight}.")
+        if self.kl not in _KL:
+            raise SettingError("kl", f"is one of {', '.join(_KL)}, got {self.kl!r}.")
+        if self.precision not in _PRECISIONS:
+            raise SettingError("precision", f"is one of {', '.join(_PRECISIONS)}, got {self.precision!r}.")
+        try:
+            check_name(self.device)
+        except ValueError as error:
+            raise SettingError("device", str(error)) from None
         if self.compile and self.distance_weight > 0:
             raise ValueError("compile does not go with a distance term. Set distance_weight=0 or compile=False.")
-        if not self.learning_rate > 0:
-            raise ValueError(f"learning_rate must be above 0, got {self.learning_rate}.")
-        if not self.decay > 0:
-            raise ValueError(f"decay must be above 0, got {self.decay}.")
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """The fields that a run is told by: not the device it is computed on, nor the precision it has there.
+
+        Example:
+            >>> TrainConfig(device="cuda").identity == TrainConfig().identity
+            True
+        """
+        return {name: value for name, value in self.as_dict().items() if name not in ("device", "precision")}
 
     def rate_at(self, epoch: int) -> float:
         """The learning rate of an epoch, counted from 0.
@@ -58,4 +92,5 @@ class TrainConfig(Settings):
             >>> TrainConfig(max_epochs=3, learning_rate=1.0, decay=0.01).rate_at(1)
             0.1
         """
-        return self.learning_rate * self.decay ** (epoch / max(1, self.max_epochs - 1))
+        rising = min(1.0, (epoch + 1) / max(1.0, self.warmup * self.max_epochs))
+        return self.learning_rate * rising * self.decay ** (epoch / max(1, self.max_epochs - 1))

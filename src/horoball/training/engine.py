@@ -1,9 +1,9 @@
-"""The processes that train together, and how they are asked to stop."""
+"""The processes that train together."""
 
 from __future__ import annotations
 
+import inspect
 import os
-import signal
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,12 +11,18 @@ from typing import Any
 
 import torch
 
-__all__ = ["engine", "release", "stop_requested", "summed"]
+from horoball.runtime.devices import resolved
+
+__all__ = ["engine", "release", "summed"]
 
 
 @contextmanager
-def engine() -> Iterator[Any]:
-    """Fabric over torch.distributed: one process, or those that torchrun started. On the CPU: rows stay there too.
+def engine(device: str = "cpu", precision: Any = "32-true") -> Iterator[Any]:
+    """Fabric over torch.distributed: one process, or those that torchrun started.
+
+    Args:
+        device: Where it is computed, a name for `runtime.devices.resolved`; of several processes each has its own.
+        precision: As Fabric has it: "32-true", or "bf16-mixed" for matrix products in bfloat16.
 
     Example:
         >>> with engine() as fabric:
@@ -28,24 +34,36 @@ def engine() -> Iterator[Any]:
         from lightning_fabric import Fabric
         from lightning_fabric.plugins.environments.lightning import LightningEnvironment
         from lightning_fabric.strategies.ddp import DDPStrategy
+        from lightning_fabric.strategies.single_device import SingleDeviceStrategy
+    place = resolved(device)
     ranks = int(os.environ.get("WORLD_SIZE", "1"))
     local = int(os.environ.get("LOCAL_WORLD_SIZE", ranks))
     if ranks == 1:
         # Without its own environment Fabric would look for a scheduler's, and refuse one task of several.
-        yield Fabric(accelerator="cpu", devices=1, plugins=[LightningEnvironment()])
+        # Without a strategy it would train on the CPU for a device that it has no strategy for.
+        place = torch.device(place.type, 0) if place.type != "cpu" and place.index is None else place
+        strategy: Any = SingleDeviceStrategy(device=place)
+        options: dict[str, Any] = {"plugins": [LightningEnvironment()], "precision": precision}
+        yield Fabric(accelerator=place.type, devices=1, strategy=strategy, **options)
         return
-    strategy = DDPStrategy(gradient_as_bucket_view=True, broadcast_buffers=False)  # spares copies at every step
-    fabric = Fabric(accelerator="cpu", devices=local, num_nodes=max(1, ranks // local), strategy=strategy)
+    # Both spare copies at every step. Newer versions of torch have another name for the second.
+    known = inspect.signature(torch.nn.parallel.DistributedDataParallel.__init__).parameters
+    buffers = "forward_sync_buffers" if "forward_sync_buffers" in known else "broadcast_buffers"
+    buffers_too: Any = {buffers: False}
+    strategy = DDPStrategy(gradient_as_bucket_view=True, **buffers_too)
+    nodes = max(1, ranks // local)
+    fabric = Fabric(accelerator=place.type, devices=local, num_nodes=nodes, strategy=strategy, precision=precision)
     fabric.launch()
     try:
         yield fabric
         fabric.barrier()  # what one rank has written, all may read
     except RuntimeError as error:
-        if "gloo" not in str(error):  # whose errors have no class of their own, but name its source file
+        # gloo's errors have no class of their own, but name its source file.
+        if "gloo" not in str(error) and not isinstance(error, torch.distributed.DistBackendError):
             raise
         raise ConnectionError(
             "Another rank of this run is gone: it has ended, was killed, or cannot be reached. Start all ranks again "
-            "with --resume; they go on from the last checkpoint."
+            "with --resume; they resume from the last checkpoint."
         ) from None
     finally:
         torch.distributed.destroy_process_group()  # a process that ends while still connected may abort
@@ -85,26 +103,3 @@ def summed(fabric: Any, numbers: list[float]) -> Callable[[], list[float]]:
         return tensor.tolist()
 
     return sums
-
-
-@contextmanager
-def stop_requested() -> Iterator[Callable[[], bool]]:
-    """A question that is answered yes once SIGINT or SIGTERM has come; elsewhere than in the main thread, never.
-
-    Example:
-        >>> with stop_requested() as stop:
-        ...     stop()
-        False
-    """
-    asked: list[int] = []
-    previous: dict[signal.Signals, Any] = {}
-    try:
-        for kind in (signal.SIGINT, signal.SIGTERM):
-            previous[kind] = signal.signal(kind, lambda number, _: asked.append(number))
-    except ValueError:  # not the main thread
-        pass
-    try:
-        yield lambda: bool(asked)
-    finally:
-        for kind, handler in previous.items():
-            signal.signal(kind, handler)

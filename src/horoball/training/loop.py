@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Protocol
@@ -16,19 +16,27 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from horoball.data.table import Order, Step
-from horoball.noise import dealt
-from horoball.training.checkpoint import clear_parts, load_checkpoint, save_checkpoint
+from horoball.data.tables.table import Order, Step
+from horoball.numerics.random import rank_noise
+from horoball.runtime.stopping import finishing, stop_requested
+from horoball.storage.atomic import clear_parts
+from horoball.storage.lock import only_run
+from horoball.storage.restore import check_weights
 from horoball.training.config import TrainConfig
-from horoball.training.engine import engine, release, stop_requested, summed
-from horoball.training.lock import only_run
+from horoball.training.convergence import warn_if_diverged, warn_if_unfinished
+from horoball.training.engine import engine, release, summed
 from horoball.training.progress import Progress, Silent
-from horoball.training.state import BEST, LAST, State, restore, save
-from horoball.training.stored import load_weights
+from horoball.training.record import FitRecord
+from horoball.training.resident import resident
+from horoball.training.state import LAST, State, check_trained, load_best, restore, run_digest, save, save_best
+from horoball.training.step_losses import StepLoss, StepLosses
 
 __all__ = ["Interrupted", "Objective", "Source", "run_loop"]
 
-_APART = 1.0  # seconds between checkpoints at the ends of epochs: shorter ones are sooner done again than written
+_MIN_SECONDS_BETWEEN_CHECKPOINTS = (
+    1.0  # seconds between checkpoints at the ends of epochs: shorter ones are sooner done again than written
+)
+_STEP = 5.0  # seconds that a step is given to end after a signal
 
 
 class Source(Protocol):
@@ -42,7 +50,10 @@ class Source(Protocol):
 
 
 class Objective(Protocol):
-    """What is minimised: a module from a step's inputs to a loss and its terms, all summed over what was observed."""
+    """What is minimized: a module from a step's inputs to a loss and its terms, all summed over what was observed.
+
+    It is called with the keyword `generator` too, and draws all of its noise from it.
+    """
 
     model: Any  # with its ball
 
@@ -70,25 +81,25 @@ def run_loop(
     resume: bool = False,
     progress: Progress | None = None,
     extra: dict[str, Tensor] | None = None,
-    about: dict[str, Any] | None = None,
+    record: FitRecord | None = None,
 ) -> State:
-    """Minimise an objective; it ends with the weights of the best validation loss, if anything was held out.
+    """Minimize an objective; it ends with the weights of the best validation loss, if anything was held out.
 
     Args:
         objective: An `Objective`, a module trained in place.
         source: What to train on.
         config: Settings.
-        folder: Where checkpoints and metrics go; nothing is written without one.
+        folder: Folder for checkpoints and metrics; None writes nothing.
         validation: What to watch for early stopping.
-        resume: Go on from the folder's last checkpoint, if there is one.
-        progress: Who is told how it goes.
-        extra: Tensors to keep in the checkpoints beside the weights.
-        about: JSON to keep in the checkpoints.
+        resume: Resume from the folder's last checkpoint, if there is one.
+        progress: Progress reporter.
+        extra: Tensors to store in the checkpoints with the weights.
+        record: Record of the fit, stored in the checkpoints and checked on resume.
 
     Example:
         >>> from horoball.data import ArrayTable
         >>> from horoball.models import VAE, ModelConfig
-        >>> from horoball.training.objective import TableObjective
+        >>> from horoball.training.table.objective import TableObjective
         >>> config = TrainConfig(max_epochs=2)
         >>> objective = TableObjective(VAE.from_config(ModelConfig(features=3, hidden=(8,))), config)
         >>> len(run_loop(objective, ArrayTable(torch.randn(64, 3)), config).history)
@@ -97,87 +108,139 @@ def run_loop(
     progress = progress or Silent()
     with (
         only_run(folder),
-        engine() as fabric,
+        engine(config.device, config.precision) as fabric,
         stop_requested() as stop,
-        torch.random.fork_rng(devices=[]),
         ExitStack() as at_end,
     ):
         rank, ranks = fabric.global_rank, fabric.world_size
         if folder is not None and rank == 0:
             clear_parts(folder)
+        wrapped = fabric.setup_module(objective)  # before Adam, which is to see the weights on the device
+        at_end.callback(release, wrapped)
+        source, validation = resident(source, fabric.device), resident(validation, fabric.device)
         optimizer = torch.optim.Adam(objective.parameters(), config.learning_rate, fused=True)
         state = State(sums=[0.0] * len(objective.terms))
         if resume and folder is not None and (folder / LAST).exists():
-            state = restore(folder, objective, optimizer, about or {})
-        wrapped, engine_optimizer = fabric.setup(objective, optimizer)
-        at_end.callback(release, wrapped)
+            state = restore(folder, objective, optimizer, record)
+        engine_optimizer = fabric.setup_optimizers(optimizer)
+        if folder is not None and not state.run:  # after the engine has given all ranks the same weights
+            state.run = run_digest(objective, config, record)
         step_loss = torch.compile(wrapped, dynamic=False) if config.compile else wrapped
+        generator = torch.Generator()  # one for the whole run: compiled code would be compiled anew for another
 
         def keep() -> None:
             if folder is not None and rank == 0:
-                save(folder, state, objective, optimizer, extra or {}, about or {})
+                with finishing():
+                    save(folder, state, objective, optimizer, extra or {}, record)
 
-        saved = time.monotonic()
+        waiting = StepLosses(fabric)
+        saved, begun = time.monotonic(), False
         progress.start(config.max_epochs, state.epoch)
         at_end.callback(progress.stop)
         while not state.done and state.epoch < config.max_epochs:
             order = Order(config.batch_size, config.seed, state.epoch, rank, ranks, state.step)
             steps = source.steps(order)
+            if state.step > steps:
+                raise ValueError(
+                    f"The run in {folder} is at step {state.step} of an epoch that has {steps}. Resume with the data, "
+                    "the options and as many processes as before."
+                )
             for group in optimizer.param_groups:
                 group["lr"] = config.rate_at(state.epoch)
+            seen = state.rows
             for batch in source.batches(order):
                 numbers = config.seed, state.epoch, state.step
-                losses = _seeded(step_loss, batch, numbers, rank, ranks, compiled=config.compile)
-                # All ranks learn the same sums and so stop at the same step, on a signal or on a loss that is not
-                # finite; none is left waiting for another. The sums travel while the gradients are computed.
-                mine = losses.tolist()
-                over_ranks = summed(fabric, [*mine, float(stop())])
+                losses = _seeded(step_loss, batch, numbers, fabric, generator, compiled=config.compile)
+                waiting.add(state.step + 1, batch, losses)
+                reading = waiting.read(stop=stop()) if waiting.at_once else None
                 engine_optimizer.zero_grad()
                 # The engine averages gradients over ranks; the step's loss is the mean over all of its rows.
                 fabric.backward(losses[0] * (ranks / batch.total))
-                *sums, stopping = over_ranks()
-                if not math.isfinite(sums[0]):
-                    raise FloatingPointError(_where(objective, batch, state, sums, mine))
+                taken, stopping = ([], False) if reading is None else reading()
+                _note(taken, state, objective)
+                waiting.guard(optimizer, losses[0])
                 engine_optimizer.step()
-                state.sums = [total + value for total, value in zip(state.sums, sums, strict=True)]
-                state.rows += batch.total
                 state.step += 1
-                progress.step(state.step, steps, state.sums, state.rows, batch.total)
+                if not begun:  # there is something to keep now: a signal waits for the end of a slow step
+                    begun = True
+                    at_end.enter_context(finishing(_STEP))
+                if not waiting.at_once and (waiting.due or state.step == steps):
+                    taken, stopping = waiting.read(stop=stop())()
+                    _note(taken, state, objective)
+                if not taken:
+                    continue
+                progress.step(state.step, steps, state.sums, state.rows, state.rows - seen)
+                seen = state.rows
                 if stopping or time.monotonic() - saved > config.checkpoint_seconds:
                     keep()
                     saved = time.monotonic()
                 if stopping:
                     fabric.barrier()  # a rank that has left would have the others killed, maybe while rank 0 writes
                     raise Interrupted(f"Stopped in epoch {state.epoch + 1} at step {state.step} of {steps}.")
-            _end_epoch(fabric, objective, wrapped, state, config, folder, validation)
+            try:
+                _end_epoch(fabric, objective, wrapped, state, config, folder, validation, stop)
+            except Interrupted:
+                keep()
+                raise
             progress.epoch(state.history[-1])
             ends = state.done or state.epoch in (1, config.max_epochs)
-            if ends or time.monotonic() - saved > _APART:
+            if ends or time.monotonic() - saved > _MIN_SECONDS_BETWEEN_CHECKPOINTS:
                 keep()
                 saved = time.monotonic()
         if summed(fabric, [float(stop())])()[0]:  # a signal that came after the last step
             raise Interrupted(f"Stopped after epoch {state.epoch}, the last one.")
-    if folder is not None and validation is not None and (folder / BEST).exists():
-        load_weights(objective.model, load_checkpoint(folder / BEST)[0])
+    if folder is not None and validation is not None and state.best_epoch >= 0:
+        load_best(folder, state, objective.model)
     elif state.kept is not None:
-        load_weights(objective.model, state.kept)
+        objective.model.load_state_dict(check_weights(state.kept, objective.model))
+    if rank == 0:
+        warn_if_diverged(state.first_loss, state.history, config)
+        if not state.done:
+            warn_if_unfinished(state.history, config)
     return state
 
 
+def _note(taken: list[StepLoss], state: State, objective: Any) -> None:
+    """Add what steps came to; refuse one that is not finite."""
+    for loss in taken:
+        if not math.isfinite(loss.sums[0]):
+            raise FloatingPointError(_where(objective, loss, state))
+        if state.first_loss is None:
+            state.first_loss = loss.sums[0] / loss.batch.total
+        state.sums = [total + value for total, value in zip(state.sums, loss.sums, strict=True)]
+        state.rows += loss.batch.total
+
+
 def _seeded(
-    loss: Any, batch: Step, numbers: tuple[int, int, int], rank: int, ranks: int, *, compiled: bool = False
+    loss: Any,
+    batch: Step,
+    numbers: tuple[int, int, int],
+    fabric: Any,
+    generator: torch.Generator,
+    *,
+    compiled: bool = False,
 ) -> Tensor:
     """The loss of a step with noise drawn from its numbers; ranks with rows of their own get their own.
 
     So do those of compiled code, which cannot deal out the noise of one batch.
     """
-    noise = "own" if compiled and batch.noise == "dealt" else batch.noise
+    rank, ranks = fabric.global_rank, fabric.world_size
+    noise = "own" if compiled and batch.noise == "by_rank" else batch.noise
     seed, epoch, step = numbers
     mixed = ((seed * 1_000_003 + epoch) * 1_000_003 + step) * 1_000_003 + (rank if noise == "own" else 0)
-    # torch.manual_seed looks for every kind of device, a millisecond each time, and seeds what is not used here.
-    torch.default_generator.manual_seed(mixed % (1 << 63))
-    with dealt(rank, ranks if noise == "dealt" and batch.rows else 1, batch.total):
-        return loss(*batch.inputs)
+    generator.manual_seed(mixed % (1 << 63))
+    with rank_noise(rank, ranks if noise == "by_rank" and batch.rows else 1, batch.total):
+        return loss(*_placed(batch.inputs, fabric), generator=generator)
+
+
+def _placed(inputs: tuple[Any, ...], fabric: Any) -> tuple[Any, ...]:
+    """What a step is called with, on the device; from memory that a GPU fetches by itself, so that nobody waits."""
+    if fabric.device.type == "cpu":
+        return inputs
+    if fabric.device.type == "cuda":
+        there = fabric.device.type
+        inputs = tuple(x.pin_memory() if isinstance(x, Tensor) and x.device.type != there else x for x in inputs)
+    return fabric.to_device(inputs)
 
 
 def _end_epoch(
@@ -188,13 +251,15 @@ def _end_epoch(
     config: TrainConfig,
     folder: Path | None,
     held: Source | None,
+    stop: Callable[[], bool],
 ) -> None:
     """Validate, keep the best weights, decide whether to stop."""
+    check_trained(objective.state_dict(), state)
     line = {"epoch": float(state.epoch + 1)}
     line |= dict(zip(objective.terms, (total / state.rows for total in state.sums), strict=True))
     line["c"] = objective.model.ball.c_value
     if held is not None:
-        line["validation"] = watched = _validate(fabric, wrapped, held, config)
+        line["validation"] = watched = _validate(fabric, wrapped, held, config, stop)
         if not math.isfinite(watched):
             raise FloatingPointError(
                 f"Training stopped: the loss of rows held out is not finite after epoch {state.epoch + 1}. Look for "
@@ -203,7 +268,7 @@ def _end_epoch(
         if watched < state.best:
             state.best, state.best_epoch = watched, state.epoch
             if folder is not None and fabric.global_rank == 0:
-                save_checkpoint(folder / BEST, objective.state_dict(), {"epoch": state.epoch})
+                save_best(folder, state, objective)
             elif folder is None:
                 state.kept = {name: tensor.detach().clone() for name, tensor in objective.state_dict().items()}
         state.done = config.patience > 0 and state.epoch - state.best_epoch >= config.patience
@@ -212,27 +277,31 @@ def _end_epoch(
 
 
 @torch.no_grad()
-def _validate(fabric: Any, wrapped: Any, held: Source, config: TrainConfig) -> float:
+def _validate(fabric: Any, wrapped: Any, held: Source, config: TrainConfig, stop: Callable[[], bool]) -> float:
     rank, ranks = fabric.global_rank, fabric.world_size
-    totals = torch.zeros(2, dtype=torch.float64)
+    losses, rows, generator = [], 0, torch.Generator()
     for step, batch in enumerate(held.batches(Order(4096, None, 0, rank, ranks))):
-        losses = _seeded(wrapped, batch, (config.seed, -1, step), rank, ranks)
-        totals += torch.tensor([float(losses[0]), batch.rows], dtype=torch.float64)
-    totals = fabric.all_reduce(totals, reduce_op="sum")
-    return float(totals[0] / totals[1])
+        losses.append(_seeded(wrapped, batch, (config.seed, -1, step), fabric, generator)[0])
+        rows += batch.rows
+        if ranks == 1 and stop():  # several wait for each other below, and stop at the next step
+            raise Interrupted("Stopped in the validation at the end of an epoch.")
+    total = sum(torch.stack(losses).tolist()) if losses else 0.0
+    total, count = summed(fabric, [total, float(rows)])()
+    return total / count
 
 
-def _where(objective: Any, batch: Step, state: State, sums: list[float], mine: list[float]) -> str:
+def _where(objective: Any, loss: StepLoss, state: State) -> str:
     """Which term of which rows is not finite."""
-    called = {"reconstruction": "the reconstruction term", "kl": "the divergence", "distance": "the distance term"}
-    broken = (called[name] for name, sum_ in zip(objective.terms[1:], sums[1:], strict=True) if not math.isfinite(sum_))
-    term = next(broken, "the loss")
+    called = {"reconstruction": "the reconstruction term", "kl": "the divergence"}
+    called |= {"distance": "the distance term", "neighbor": "the neighbor term"}
+    terms = zip(objective.terms[1:], loss.sums[1:], strict=True)
+    term = next((called[name] for name, total in terms if not math.isfinite(total)), "the loss")
     rows = "rows of another rank"
-    if not all(map(math.isfinite, mine)) and batch.rows:
-        rows = batch.describe()
+    if not all(map(math.isfinite, loss.mine)) and loss.batch.rows:
+        rows = loss.batch.describe()
     weights = [name for name, p in objective.model.named_parameters() if not bool(torch.isfinite(p).all())]
     cause = f" The weights {weights[0]!r} are not finite." if weights else ""
     return (
-        f"Training stopped: {term} is not finite in epoch {state.epoch + 1}, step {state.step + 1}, on {rows}.{cause} "
-        "Lower the learning rate or standardise the data; the last checkpoint is from before this step."
+        f"Training stopped: {term} is not finite in epoch {state.epoch + 1}, step {loss.number}, on {rows}.{cause} "
+        "Lower the learning rate or standardize the data; the last checkpoint is from before this step."
     )

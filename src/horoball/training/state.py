@@ -1,13 +1,15 @@
-"""Where a run stands, and the files of a folder that say so.
+"""The state of a run, and the files that hold it.
 
-`last.safetensors` is what a run goes on from, `best.safetensors` the weights of its best validation loss,
-`metrics.jsonl` a line of numbers for every epoch, and `model.safetensors` what it came to.
+`last.safetensors` is the checkpoint to resume from, `best.safetensors` the weights of the best validation loss,
+`metrics.jsonl` a line of numbers for every epoch, and `model.safetensors` the finished model. All but the metrics carry
+the run's digest, so that files of different runs are not mixed up.
 """
 
 from __future__ import annotations
 
 import json
 import math
+import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -15,19 +17,45 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from horoball.training.about import expect_same
-from horoball.training.checkpoint import load_checkpoint, load_optimizer, optimizer_tensors, save_checkpoint
-from horoball.training.stored import expect_whole
-from horoball.training.whole import whole_file
+from horoball.storage.atomic import write_whole
+from horoball.storage.checkpoint import load_checkpoint, load_header, save_checkpoint
+from horoball.storage.optimizer import load_optimizer, optimizer_tensors
+from horoball.storage.restore import (
+    check_fields,
+    check_tensors,
+    check_weights,
+    model_tensors,
+    reject_incomplete,
+    stored_settings,
+    tensors_digest,
+)
+from horoball.training.config import TrainConfig
+from horoball.training.history import stored_history
+from horoball.training.record import FitRecord, stored_record
 
-__all__ = ["BEST", "FINAL", "LAST", "METRICS", "State", "expect_room", "expect_to_go_on", "restore", "save"]
+__all__ = [
+    "BEST",
+    "FINAL",
+    "LAST",
+    "METRICS",
+    "State",
+    "check_output_dir",
+    "check_resumable",
+    "check_trained",
+    "load_best",
+    "restore",
+    "run_digest",
+    "save",
+    "save_best",
+]
 
 LAST, BEST, METRICS, FINAL = "last.safetensors", "best.safetensors", "metrics.jsonl", "model.safetensors"
+_DIGEST = 32  # characters
 
 
 @dataclass
 class State:
-    """Where a run stands; what a checkpoint holds beside the weights and the optimiser.
+    """State of a run: what a checkpoint holds beside the weights and the optimizer.
 
     Example:
         >>> State().epoch
@@ -41,99 +69,225 @@ class State:
     best: float = math.inf
     best_epoch: int = -1
     history: list[dict[str, float]] = field(default_factory=list)
+    first_loss: float | None = None  # per row, of the first step: before any update
     done: bool = False
+    run: str = ""  # the run's digest; see `run_digest`
     kept: dict[str, Tensor] | None = field(default=None, repr=False)  # best weights, of a run without a folder
+
+
+def run_digest(objective: torch.nn.Module, config: TrainConfig, record: FitRecord | None) -> str:
+    """The identity of a run: a digest of its settings, its data's fingerprint and its initial weights.
+
+    Runs with the same digest end with the same weights, so their files may stand for each other.
+
+    Example:
+        >>> len(run_digest(torch.nn.Linear(2, 1), TrainConfig(seed=0), None))
+        32
+    """
+    described = None if record is None else record.as_json() | {"training": record.training.identity}
+    settings = [config.identity, described]
+    return tensors_digest(objective.state_dict(), json.dumps(settings, sort_keys=True))
 
 
 def save(
     folder: Path,
     state: State,
     objective: torch.nn.Module,
-    optimizer: torch.optim.Optimizer,
+    optimizer: torch.optim.Adam,
     extra: dict[str, Tensor],
-    about: dict[str, Any],
+    record: FitRecord | None,
 ) -> None:
-    """Write the metrics, and a checkpoint to go on from.
+    """Write the metrics, and a checkpoint to resume from.
 
     Args:
-        folder: The run's.
-        state: Where it stands.
-        objective: What is minimised, with all its weights.
-        optimizer: The optimiser, before the engine has wrapped it.
-        extra: Tensors to keep beside them.
-        about: JSON to keep beside them.
+        folder: Folder of the run.
+        state: Current state of the run.
+        objective: The objective, with all weights.
+        optimizer: The optimizer, before the engine wraps it.
+        extra: Tensors to store with the weights.
+        record: Record of the fit.
 
     Example:
         >>> import tempfile
         >>> folder, linear = Path(tempfile.mkdtemp()), torch.nn.Linear(2, 1)
-        >>> save(folder, State(epoch=3), linear, torch.optim.Adam(linear.parameters()), {}, {})
-        >>> restore(folder, linear, torch.optim.Adam(linear.parameters()), {}).epoch
+        >>> linear.terms = ("loss",)
+        >>> state = State(step=3, rows=96, sums=[1.0], run="0" * 32)
+        >>> save(folder, state, linear, torch.optim.Adam(linear.parameters()), {}, None)
+        >>> restore(folder, linear, torch.optim.Adam(linear.parameters()), None).step
         3
     """
     if state.history:
         # Written whole, so that a resumed run leaves no line twice; which writes it anew: no need to flush.
-        with whole_file(folder / METRICS, flush=False) as part:
-            part.write_text("".join(json.dumps(entry) + "\n" for entry in state.history))
+        write_whole(folder / METRICS, "".join(json.dumps(entry) + "\n" for entry in state.history), flush=False)
     plain = {name: value for name, value in vars(state).items() if name != "kept"}
     tensors = objective.state_dict() | extra | optimizer_tensors(optimizer)
-    save_checkpoint(folder / LAST, tensors, {"state": plain, "about": about})
+    check_trained(tensors, state)
+    save_checkpoint(folder / LAST, tensors, {"state": plain, "record": None if record is None else record.as_json()})
 
 
-def restore(folder: Path, objective: torch.nn.Module, optimizer: torch.optim.Optimizer, about: dict[str, Any]) -> State:
-    """Put weights and optimiser back to where a folder's run stood; refuses another run than `about` describes.
+def check_trained(tensors: dict[str, Tensor], state: State) -> None:
+    """Stop training whose weights are no numbers anymore: a step's loss is that of the weights before it.
 
     Example:
-        >>> restore(Path("run"), torch.nn.Linear(2, 1), torch.optim.Adam([torch.zeros(1)]), {})
+        >>> check_trained({"weight": torch.tensor(torch.inf)}, State(epoch=2))
+        Traceback (most recent call last):
+        ...
+        FloatingPointError: Training stopped: weight is not finite in epoch 3. Lower the learning rate.
+    """
+    for name, tensor in tensors.items():
+        if tensor.is_floating_point() and not bool(torch.isfinite(tensor).all()):
+            raise FloatingPointError(
+                f"Training stopped: {name} is not finite in epoch {state.epoch + 1}. Lower the learning rate."
+            )
+
+
+def save_best(folder: Path, state: State, objective: Any) -> None:
+    """Write the model's weights of the best validation loss.
+
+    Example:
+        >>> import tempfile
+        >>> folder, objective = Path(tempfile.mkdtemp()), torch.nn.ModuleDict({"model": torch.nn.Linear(2, 1)})
+        >>> save_best(folder, State(run="0" * 32), objective)
+        >>> [file.name for file in folder.iterdir()]
+        ['best.safetensors']
+    """
+    save_checkpoint(folder / BEST, model_tensors(objective.model), {"epoch": state.epoch, "run": state.run})
+
+
+def load_best(folder: Path, state: State, model: torch.nn.Module) -> None:
+    """Put the weights of the best validation loss into a model; refuses those of another run.
+
+    Example:
+        >>> load_best(Path("run"), State(), torch.nn.Linear(2, 1))
+        Traceback (most recent call last):
+        ...
+        FileNotFoundError: There is no checkpoint run/best.safetensors.
+    """
+    tensors = _best(folder, state, model)
+    with reject_incomplete(folder / BEST, "does not hold the best weights of its run"):
+        model.load_state_dict(check_weights(tensors, model))
+
+
+def _best(folder: Path, state: State, model: torch.nn.Module) -> dict[str, Tensor]:
+    tensors, header = load_checkpoint(folder / BEST)
+    _check_run(folder, BEST, header.get("run"), state.run)
+    with reject_incomplete(folder / BEST, "does not hold the best weights of its run"):
+        check_tensors(tensors, model_tensors(model))
+    return tensors
+
+
+def restore(folder: Path, objective: Any, optimizer: torch.optim.Adam, record: FitRecord | None) -> State:
+    """Restore weights and optimizer from a folder's last checkpoint; refuses a run of another record.
+
+    Everything is checked first: weights and moments by name, shape, dtype and finiteness, counters by their ranges, the
+    other files by the run's digest.
+
+    Example:
+        >>> restore(Path("run"), torch.nn.Linear(2, 1), torch.optim.Adam([torch.zeros(1)]), None)
         Traceback (most recent call last):
         ...
         FileNotFoundError: There is no checkpoint run/last.safetensors.
     """
-    tensors, header = _last(folder, about)
-    names = objective.state_dict().keys()
-    if ("distances.log_scale" in tensors) != ("distances.log_scale" in names):
+    tensors, header = _last(folder, record)
+    wanted = objective.state_dict()
+    if ("distances.log_scale" in tensors) != ("distances.log_scale" in wanted):
         has = "a" if "distances.log_scale" in tensors else "no"
         raise ValueError(f"The run in {folder} has {has} distance term. Resume with the options of the first fit.")
-    with expect_whole(folder / LAST, "is not a checkpoint to go on from"):
-        objective.load_state_dict({name: tensors[name] for name in names})
+    with reject_incomplete(folder / LAST, "is not a checkpoint to resume from"):
+        state = _state(header, objective.terms)
+        weights = {name: held for name, held in tensors.items() if name in wanted or name.startswith("model.")}
+        check_tensors(weights, wanted)
         load_optimizer(optimizer, tensors)
-        return State(**header["state"])
+    if state.best_epoch >= 0:
+        _best(folder, state, objective.model)
+    if (folder / FINAL).exists():
+        _check_run(folder, FINAL, load_header(folder / FINAL).get("run"), state.run)
+    with reject_incomplete(folder / LAST, "is not a checkpoint to resume from"):
+        objective.load_state_dict(weights)  # refuses those of another curvature
+    return state
 
 
-def expect_room(folder: Path | None, *, resume: bool) -> None:
-    """Refuse to begin a run in a folder that holds one, and to go on with one that has nothing to go on from.
+def _state(header: dict[str, Any], terms: tuple[str, ...]) -> State:
+    """The state that a checkpoint has; refuses one that no run can have left."""
+    said = header["state"]
+    state = stored_settings(State, said, "state", header)
+    for name in ("epoch", "step", "rows", "best_epoch"):
+        least, value = -1 if name == "best_epoch" else 0, said[name]
+        if type(value) is not int or not least <= value < 1 << 53:
+            raise ValueError(f"its {name} is {str(value)[:40]}, expected a whole number from {least} on.")
+    if type(state.done) is not bool:
+        raise ValueError(f"its done is {str(state.done)[:40]!r}, expected true or false.")
+    first = state.first_loss
+    if first is not None and not _is_finite(first):
+        raise ValueError(f"its first loss is {str(first)[:40]!r}.")
+    numbers = state.sums if isinstance(state.sums, list) else [None]
+    if len(numbers) != len(terms) or not all(map(_is_finite, numbers)):
+        raise ValueError(f"its sums are not {len(terms)} finite numbers.")
+    if (state.step == 0) != (state.rows == 0):
+        raise ValueError(f"it has seen {state.rows} rows in {state.step} steps.")
+    metrics = (*terms, "c", *(["validation"] if state.best_epoch >= 0 else []))
+    for line in stored_history(state.history, metrics):
+        check_fields(line, {"epoch", *metrics}, "history", header)
+    if len(state.history) != state.epoch:
+        raise ValueError(f"it has a history of {len(state.history)} epochs, expected {state.epoch}.")
+    known = type(state.best) is float and not math.isnan(state.best)
+    if not known or math.isinf(state.best) != (state.best_epoch < 0) or state.best_epoch >= max(state.epoch, 1):
+        raise ValueError(f"its best loss is {str(state.best)[:40]} in epoch {state.best_epoch} of {state.epoch}.")
+    if not isinstance(state.run, str) or len(state.run) != _DIGEST or state.kept is not None:
+        raise ValueError("it does not name its run.")
+    return state
+
+
+def check_output_dir(folder: Path | None, *, resume: bool) -> None:
+    """Refuse to start a run in a folder that holds one, and to resume one without a checkpoint.
 
     Example:
-        >>> expect_room(Path("no such folder"), resume=True)
+        >>> check_output_dir(Path("no such folder"), resume=True)
     """
     if folder is None:
         return
     last, final = ((folder / name).exists() for name in (LAST, FINAL))
     if (last or final) and not resume:
         raise ValueError(
-            f"{folder} already holds a run. Choose another folder, or go on with --resume, in Python resume=True."
+            f"{folder} already holds a run. Choose another folder, or resume it with --resume, in Python resume=True."
         )
     if final and not last:
         raise ValueError(
-            f"{folder} holds a model, but no {LAST} to go on from. Choose another folder: this one would be replaced."
+            f"{folder} holds a model, but no {LAST} to resume from. Choose another folder: this one would be replaced."
         )
 
 
-def expect_to_go_on(folder: Path | None, about: dict[str, Any]) -> None:
-    """Refuse to go on with a folder's run if it is another than `about` describes; none there is as good.
+def check_resumable(folder: Path | None, record: FitRecord) -> None:
+    """Refuse to resume a folder's run if it has another record; an empty folder passes.
 
-    `restore` does so too; this is for who has long work to do before.
+    `restore` checks this too; callers with long work to do before training check it first.
 
     Example:
-        >>> expect_to_go_on(Path("no such folder"), {})
+        >>> from horoball.models import GraphConfig
+        >>> from horoball.training.record import GraphRecord
+        >>> record = GraphRecord(model=GraphConfig(nodes=4), training=TrainConfig(), edges=3, digest="0f")
+        >>> check_resumable(Path("no such folder"), record)
     """
     if folder is not None and (folder / LAST).exists():
-        _last(folder, about)
+        _last(folder, record)
 
 
-def _last(folder: Path, about: dict[str, Any]) -> tuple[dict[str, Tensor], dict[str, Any]]:
+def _last(folder: Path, record: FitRecord | None) -> tuple[dict[str, Tensor], dict[str, Any]]:
     tensors, header = load_checkpoint(folder / LAST)
-    said = header.get("about")
-    if not isinstance(said, dict) or not all(isinstance(said.get(part, {}), dict) for part in ("model", "training")):
-        raise ValueError(f"{folder / LAST} does not say what its run is of. Start anew, or use another copy.")
-    expect_same(folder, said, about)
+    old = stored_record(folder / LAST, header)
+    if old is not None and record is not None:
+        record.check_resumes(folder, old)
     return tensors, header
+
+
+def _check_run(folder: Path, name: str, said: Any, run: str) -> None:
+    if said != run:
+        raise ValueError(
+            f"{folder / name} is of another run than {LAST} beside it. Put the run's own file back, or fit again in "
+            "another folder."
+        )
+
+
+def _is_finite(value: Any) -> bool:
+    """Whether a value of a file is a number that a float can hold; JSON has whole numbers of any length."""
+    return type(value) in (int, float) and abs(value) <= sys.float_info.max

@@ -2,5 +2,6 @@
 
 from horoball.viewer.disc import View, view
 from horoball.viewer.run import view_run
+from horoball.viewer.tree import view_tree
 
-__all__ = ["View", "view", "view_run"]
+__all__ = ["View", "view", "view_run", "view_tree"]

@@ -76,18 +76,18 @@ def _sheet(pixels: np.ndarray, across: int) -> str:
 
 
 def png(pixels: np.ndarray) -> bytes:
-    r"""A PNG file of bytes, shape (h, w) for grey or (h, w, 3) for colours.
+    r"""A PNG file of bytes, shape (h, w) for gray or (h, w, 3) for colors.
 
     Example:
         >>> png(np.zeros((2, 2), np.uint8))[:4]
         b'\x89PNG'
     """
     height, width = pixels.shape[:2]
-    colour = 2 if pixels.ndim == 3 else 0
+    color = 2 if pixels.ndim == 3 else 0
     rows = np.ascontiguousarray(pixels).reshape(height, -1)
     raw = np.hstack((np.zeros((height, 1), np.uint8), rows))  # each row begins with its filter: none
     chunks = (
-        (b"IHDR", struct.pack(">IIBBBBB", width, height, 8, colour, 0, 0, 0)),
+        (b"IHDR", struct.pack(">IIBBBBB", width, height, 8, color, 0, 0, 0)),
         (b"IDAT", zlib.compress(raw.tobytes(), 9)),
         (b"IEND", b""),
     )

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from horoball.missing import is_missing
+from horoball.data.missing import is_missing
 
-__all__ = ["Column", "make_column", "make_columns"]
+__all__ = ["Column", "make_column", "make_columns", "smallest"]
 
-_FEW = 20  # whole numbers with no more values than this are categories, as of digits or clusters
+_MAX_INTEGER_CATEGORIES = 20  # whole numbers with no more values than this are categories, as of digits or clusters
 _MOST = 200  # texts with more values than this are shown, but are no legend
 MISSING = "missing"
 
@@ -73,8 +73,8 @@ def make_column(name: str, values: Any) -> Column:
         raise ValueError(f"Column {name[:40]!r} has shape {array.shape}, expected one value per point.")
     if order is None and array.dtype.kind == "f":
         return Column(name, "number", array.astype("<f8" if _needs_eight(array) else "<f4"))
-    if order is None and array.dtype.kind in "iu" and len(np.unique(array)) > _FEW:
-        return Column(name, "number", _smallest(array))
+    if order is None and array.dtype.kind in "iu" and len(np.unique(array)) > _MAX_INTEGER_CATEGORIES and _exact(array):
+        return Column(name, "number", smallest(array))
     texts = ["" if is_missing(value) else str(value) for value in array.tolist()]
     absent = [is_missing(value) for value in array.tolist()]
     seen = {text for text, gone in zip(texts, absent, strict=True) if not gone}
@@ -84,7 +84,7 @@ def make_column(name: str, values: Any) -> Column:
     codes = np.array([missing if gone else code[text] for text, gone in zip(texts, absent, strict=True)], np.int64)
     shown = [*categories, MISSING] if missing >= 0 else categories
     kind = "category" if len(shown) <= _MOST else "text"
-    return Column(name, kind, _smallest(codes), shown, missing)
+    return Column(name, kind, smallest(codes), shown, missing)
 
 
 def _array(values: Any) -> np.ndarray:
@@ -104,6 +104,11 @@ def _dates(array: np.ndarray) -> np.ndarray:
     texts = (days if (days[there] == whole[there]).all() else whole).astype(str).astype(object)
     texts[~there] = None
     return texts
+
+
+def _exact(array: np.ndarray) -> bool:
+    """Whether the page's numbers, which are float64, tell whole numbers apart; ids near 2⁶⁰ are shown as text."""
+    return int(array.max()) <= 1 << 53 and int(array.min()) >= -(1 << 53)
 
 
 def _needs_eight(array: np.ndarray) -> bool:
@@ -127,8 +132,13 @@ def _sorted(texts: Iterable[str]) -> list[str]:
         return sorted(texts)
 
 
-def _smallest(values: np.ndarray) -> np.ndarray:
-    """Whole numbers in as few bytes as hold them; what 32 bits do not hold becomes float64."""
+def smallest(values: np.ndarray) -> np.ndarray:
+    """Whole numbers in as few bytes as hold them; what 32 bits do not hold becomes float64.
+
+    Example:
+        >>> smallest(np.array([3, 200])).dtype
+        dtype('uint8')
+    """
     low, high = (int(values.min()), int(values.max())) if len(values) else (0, 0)
     for kind in ("<u1", "<i2", "<u2", "<i4"):
         if np.iinfo(kind).min <= low and high <= np.iinfo(kind).max:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,13 +13,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from horoball.data.tables.number_arrays import check_unmasked
+from horoball.hierarchy.trees import Tree
 from horoball.manifolds import PoincareBall
-from horoball.projection import project
-from horoball.training.whole import whole_file
+from horoball.manifolds.projection import project
+from horoball.storage.atomic import write_whole
 from horoball.viewer.atlas import make_atlas
 from horoball.viewer.columns import make_columns
 from horoball.viewer.document import document
-from horoball.viewer.payload import Payload, add_column, add_edges, add_points, add_scale
+from horoball.viewer.payload import Payload, add_column, add_edges, add_levels, add_points, add_scale, add_tree
 
 __all__ = ["View", "view", "view_points"]
 
@@ -39,8 +42,7 @@ class View:
     def save(self, path: str | Path) -> Path:
         """Write the page to a file; returns its path."""
         path = Path(path)
-        with whole_file(path) as part:  # a page that is open keeps its file until the new one is whole
-            part.write_text(self.html, encoding="utf-8", newline="\n")
+        write_whole(path, self.html)  # a page that is open keeps its file until the new one is whole
         return path
 
     def __repr__(self) -> str:
@@ -60,10 +62,12 @@ def view(
     c: float = 1.0,
     columns: Any = None,
     labels: Any = None,
-    colour: str | None = None,
+    color: str | None = None,
     scale: Any = None,
     edges: Any = None,
     images: Any = None,
+    tree: Tree | None = None,
+    levels: Sequence[Any] = (),
     title: str = "",
     path: str | Path | None = None,
 ) -> View:
@@ -73,12 +77,16 @@ def view(
         z: Ball coordinates, √c|z| < 1, shape (n, d), as `PoincareVAE.transform` returns them. More than two dimensions
             are projected, and the page says so.
         c: Minus the curvature, above 0.
-        columns: Values to show and to colour by: a dict from names to arrays, or a pandas or polars data frame.
+        columns: Values to show and to color by: a dict from names to arrays, or a pandas or polars data frame.
         labels: Names of the points, to search for.
-        colour: Name of the column that colours the points at first; the first one without it.
+        color: Name of the column that colors the points at first; the first one without it.
         scale: Posterior scale of each point, in metric units, shape (n,).
         edges: Pairs of row numbers to join by geodesics, shape (m, 2).
         images: A picture of each point, shape (n, h, w) or (n, h, w, 3): bytes, or floats in [0, 1].
+        tree: A tree of the points, or of groups of them: shown beside the disc and in it.
+        levels: Names of the group of each point, from coarse to fine: one sequence of n names a level, None where a
+            point is in no group. Names are written on the map as many as fit, finer ones as it comes closer. Without
+            levels these are the categories of the coloring.
         title: Title of the page.
         path: Where to write the page; without it, it is only returned.
 
@@ -89,6 +97,7 @@ def view(
     """
     if not (math.isfinite(c) and c > 0):
         raise ValueError(f"view shows the Poincaré disc and needs c > 0, got c = {c:g}.")
+    check_unmasked(z, "z")
     x = torch.as_tensor(np.asarray(z.detach().cpu() if hasattr(z, "detach") else z, np.float64))
     if x.dim() != 2 or 0 in x.shape:
         raise ValueError(f"view expects points of shape (n, d), got {tuple(x.shape)}.")
@@ -101,8 +110,10 @@ def view(
             "these ball coordinates in float64?"
         )
     ball = PoincareBall(c)
-    options = {"columns": columns, "labels": labels, "colour": colour, "scale": scale, "edges": edges}
-    return view_points(ball.from_ball(x), ball, images=images, title=title, path=path, **options)
+    options = {"columns": columns, "labels": labels, "color": color, "scale": scale, "edges": edges}
+    return view_points(
+        ball.from_ball(x), ball, images=images, tree=tree, levels=levels, title=title, path=path, **options
+    )
 
 
 def view_points(
@@ -111,10 +122,12 @@ def view_points(
     *,
     columns: Any,
     labels: Any,
-    colour: str | None,
+    color: str | None,
     scale: Any,
     edges: Any = None,
     images: Any = None,
+    tree: Tree | None = None,
+    levels: Sequence[Any] = (),
     title: str = "",
     path: str | Path | None = None,
 ) -> View:
@@ -122,22 +135,15 @@ def view_points(
 
     Example:
         >>> far = torch.tensor([[30.0, 0.0], [31.0, 0.0]])
-        >>> view_points(far, PoincareBall(1.0), columns=None, labels=None, colour=None, scale=None)
+        >>> view_points(far, PoincareBall(1.0), columns=None, labels=None, color=None, scale=None)
         View(... characters)
     """
     n, c = len(z), ball.c_value
     flat = project(z, ball)
-    made = make_columns(columns, n)
-    names = [column.name for column in made]
-    if colour is not None and colour not in names:
-        raise ValueError(f"There is no column {colour!r} to colour by. Columns: {', '.join(names[:20]) or 'none'}.")
     payload = Payload()
-    payload.meta = {"title": str(title), "note": flat.note, "columns": [], "colour": colour}
     add_points(payload, flat.points, c)
-    for column in made:
-        add_column(payload, column)
-    if labels is not None:
-        payload.meta["names"] = _names(labels, n)
+    add_rows(payload, n, columns=columns, labels=labels, color=color, tree=tree, title=title, note=flat.note)
+    add_levels(payload, levels, n)
     if scale is not None:
         add_scale(payload, scale, n)
     if edges is not None:
@@ -150,8 +156,41 @@ def view_points(
     return shown
 
 
+def add_rows(
+    payload: Payload,
+    n: int,
+    *,
+    columns: Any,
+    labels: Any,
+    color: str | None,
+    tree: Tree | None,
+    title: str,
+    note: str = "",
+) -> None:
+    """What a page tells of rows, with a map or without: their columns, names and tree.
+
+    Example:
+        >>> payload = Payload()
+        >>> add_rows(payload, 2, columns=None, labels=["a", "b"], color=None, tree=None, title="Two")
+        >>> payload.meta["names"]
+        ['a', 'b']
+    """
+    made = make_columns(columns, n)
+    names = [column.name for column in made]
+    if color is not None and color not in names:
+        raise ValueError(f"There is no column {color!r} to color by. Columns: {', '.join(names[:20]) or 'none'}.")
+    payload.meta |= {"title": str(title), "note": note, "columns": [], "color": color}
+    for column in made:
+        add_column(payload, column)
+    if tree is not None and not add_tree(payload, tree, n) and labels is None:
+        labels = tree.names
+    if labels is not None:
+        payload.meta["names"] = _names(labels, n)
+
+
 def _names(labels: Any, n: int) -> list[str]:
-    names = [str(label) for label in (labels.tolist() if hasattr(labels, "tolist") else labels)]
+    as_list = getattr(labels, "to_pylist", None) or getattr(labels, "tolist", None)  # of Arrow, of NumPy and pandas
+    names = [str(label) for label in (as_list() if as_list else labels)]
     if len(names) != n:
         raise ValueError(f"labels must name every point: got {len(names)} names for {n} points.")
     return names

@@ -15,7 +15,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-__all__ = ["SCRIPTS", "document", "safe_json"]
+__all__ = ["SCRIPTS", "TREE_SCRIPTS", "document", "safe_json"]
 
 # In the order of use: they share one scope.
 SCRIPTS = (
@@ -24,11 +24,12 @@ SCRIPTS = (
     "palette.js",
     "shaders.js",
     "renderer.js",
-    "tree.js",
+    "nearest.js",
     "scene.js",
-    "colouring.js",
+    "coloring.js",
     "ground.js",
     "frames.js",
+    "names.js",
     "overlay.js",
     "details.js",
     "legend.js",
@@ -39,6 +40,8 @@ SCRIPTS = (
     "input.js",
     "main.js",
 )
+# Of a page with a tree, before the last one.
+TREE_SCRIPTS = ("clades.js", "branches.js", "dendrogram.js", "skeleton.js", "browsing.js", "treeinput.js")
 
 
 def document(meta: dict[str, Any], data: bytes) -> str:
@@ -53,7 +56,7 @@ def document(meta: dict[str, Any], data: bytes) -> str:
         >>> page.count("</script>"), r"\u003c/script\u003e" in page
         (3, True)
     """
-    style, script = _source("page.css"), _script()
+    style, script = _source("page.css"), _script("tree" in meta)
     parts = {
         "policy": (
             f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; img-src data: blob:; "
@@ -86,8 +89,9 @@ def _source(name: str) -> str:
 
 
 @cache
-def _script() -> str:
-    body = "\n".join(_source(name) for name in SCRIPTS)
+def _script(tree: bool) -> str:
+    names = (*SCRIPTS[:-1], *TREE_SCRIPTS, SCRIPTS[-1]) if tree else SCRIPTS
+    body = re.sub(r"^ *//.*\n", "", "\n".join(_source(name) for name in names), flags=re.MULTILINE)  # comments
     return f'"use strict";\n(() => {{\n{body}}})();\n'
 
 

@@ -7,13 +7,16 @@ exactly, so that a point at distance 17 is still right to a pixel when the disc 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from horoball.viewer.columns import Column
+from horoball.data.missing import is_missing
+from horoball.hierarchy.trees import Tree
+from horoball.viewer.columns import Column, make_column, smallest
 
-__all__ = ["Payload", "add_column", "add_edges", "add_points", "add_scale"]
+__all__ = ["Payload", "add_column", "add_edges", "add_levels", "add_points", "add_scale", "add_tree"]
 
 _KINDS = {"<f4": "Float32", "<f8": "Float64", "<i2": "Int16", "<i4": "Int32", "<u2": "Uint16", "<u4": "Uint32"}
 
@@ -119,3 +122,60 @@ def add_column(payload: Payload, column: Column) -> None:
     if column.kind != "number":
         about |= {"categories": column.categories, "missing": column.missing}
     payload.meta.setdefault("columns", []).append(about)
+
+
+def add_levels(payload: Payload, levels: Sequence[Any], n: int) -> None:
+    """Names of groups, a column for each level from coarse to fine; `meta` says which columns they are.
+
+    Example:
+        >>> payload = Payload()
+        >>> add_levels(payload, [["plants", "plants", None], ["oak", "elm", None]], 3)
+        >>> payload.meta["levels"], payload.meta["columns"][1]["categories"]
+        ([0, 1], ['elm', 'oak', 'missing'])
+    """
+    if not len(levels):
+        return
+    taken = {column["name"] for column in payload.meta.get("columns", [])}
+    first = len(payload.meta.setdefault("columns", []))
+    for number, level in enumerate(levels):
+        names = [None if is_missing(name) else str(name) for name in level]
+        if len(names) != n:
+            raise ValueError(f"Level {number} has {len(names)} names for {n} points, expected one per point.")
+        called = f"level {number + 1}"
+        called = called if called not in taken else f"{called} of names"
+        add_column(payload, make_column(called, np.array(names, object)))
+    payload.meta["levels"] = list(range(first, first + len(levels)))
+
+
+def add_tree(payload: Payload, tree: Tree, n: int) -> bool:
+    """A tree of the rows, or of groups of them: of each node its parent, depth, first leaf and support.
+
+    Returns whether the leaves are groups, which have names of their own.
+
+    Example:
+        >>> payload = Payload()
+        >>> add_tree(payload, Tree.from_merges([[0, 1], [2, 3]], [1.0, 3.0]), 3)
+        False
+        >>> payload.meta["tree"]["leaves"], payload.meta["tree"]["parent"]["length"]
+        (3, 5)
+    """
+    if not isinstance(tree, Tree):
+        raise TypeError(f"tree must be a horoball.hierarchy.Tree, got {type(tree).__name__}.")
+    held = tree.leaves if tree.leaf is None else len(tree.leaf)
+    if held != n:
+        raise ValueError(f"The tree is of {held} rows, but there are {n}. Show the rows that the tree was made of.")
+    numbers = {
+        "parent": tree.parent.astype("<i4"),
+        "depth": tree.depth.astype("<f4"),
+        "first": smallest(tree.spans[1]),
+        "size": smallest(tree.size),
+    }
+    given = {"support": tree.support, "transfer": tree.transfer}
+    numbers |= {name: values.astype("<f4") for name, values in given.items() if values is not None}
+    grouped = tree.leaf is not None and not np.array_equal(tree.leaf, np.arange(tree.leaves))
+    if grouped:
+        numbers["leaf"] = smallest(np.asarray(tree.leaf))
+    payload.meta["tree"] = {"leaves": tree.leaves} | {name: payload.add(values) for name, values in numbers.items()}
+    if grouped:
+        payload.meta["tree"]["names"] = [str(name) for name in tree.names]
+    return grouped

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
-from horoball.data.column_names import some_names
-from horoball.data.table import Table
-from horoball.models.posterior import mean_scale
+from horoball.data.tables.column_names import some_names
+from horoball.data.tables.table import Table
+from horoball.hierarchy.trees import Tree
 from horoball.viewer.disc import View, view_points
 
 if TYPE_CHECKING:
-    from horoball.training.run import Run  # brings the training engine, which a page does not need
+    from horoball.training.table.run import Run  # brings the training engine, which a page does not need
 
 __all__ = ["view_run"]
 
@@ -26,28 +26,32 @@ def view_run(
     table: Table,
     *,
     features: Sequence[str] = (),
+    columns: Mapping[str, Any] | None = None,
     labels: Any = None,
     image_shape: tuple[int, ...] | None = None,
     edges: Any = None,
+    tree: Tree | None = None,
     title: str = "",
     path: str | Path | None = None,
 ) -> View:
-    """A map of a table: posterior means, with the posterior scale around each, coloured by the table's label.
+    """A map of a table: posterior means, with the posterior scale around each, colored by the table's label.
 
     Args:
         run: A fitted model, such as `Run.load(folder)` or `PoincareVAE.run_`.
         table: Rows with the columns of the fit.
-        features: Names of the table's columns to colour by as well.
-        labels: Names of the rows, to search for.
+        features: Names of the table's columns to color by as well.
+        columns: Other values of the rows by name, to show and to color by; see `horoball.view`.
+        labels: Names of the rows, to search for; the ids of the table if not given.
         image_shape: (h, w) or (h, w, 3) where a row is a picture: rows are then shown as thumbnails.
         edges: Pairs of row numbers to join by geodesics, shape (m, 2).
+        tree: A tree of the rows, shown beside the disc and in it; alone where the model is Euclidean.
         title: Title of the page.
         path: Where to write the page; without it, it is only returned.
 
     Example:
         >>> from horoball.data import ArrayTable
         >>> from horoball.training import TrainConfig
-        >>> from horoball.training.run import train
+        >>> from horoball.training.table.run import train
         >>> table = ArrayTable(torch.randn(100, 4), labels=np.repeat(["a", "b"], 50))
         >>> run = train(table, {"hidden": (8,)}, TrainConfig(max_epochs=1))
         >>> view_run(run, table, features=["x0"])
@@ -60,28 +64,29 @@ def view_run(
     if missing:
         raise ValueError(
             f"The model was not fitted to a column {missing[0]!r}, but to: {some_names(table.columns)}. A map can be "
-            "coloured by these and by the label; by others with horoball.view(places, columns=...), in Python."
+            "colored by these and by the label; by others with horoball.view(places, columns=...), in Python."
         )
     index = [table.columns.index(name) for name in features]
     means, scales = [], []
     for q in run.posteriors(table):
         means.append(q.mean)
-        scales.append(mean_scale(q))
+        scales.append(q.mean_scale)
     shown = [block[:, index] for block in table.blocks(8192)] if index else []
-    columns: dict[str, Any] = {}
+    told: dict[str, Any] = {}
     values = table.read_labels()
     if values is not None:
-        columns[run.label or "label"] = values
+        told[run.label or "label"] = values
     if shown:
-        columns |= dict(zip(features, torch.cat(shown).T.numpy(), strict=True))
+        told |= dict(zip(features, torch.cat(shown).T.numpy(), strict=True))
     return view_points(
         torch.cat(means),
         run.model.ball,
-        columns=columns,
-        labels=labels,
-        colour=None,
+        columns=told | {name: column for name, column in (columns or {}).items() if name not in told},
+        labels=table.read_names() if labels is None else labels,
+        color=None,
         scale=torch.cat(scales),
         edges=edges,
+        tree=tree,
         images=None if image_shape is None else _pictures(table, image_shape),
         title=title,
         path=path,

@@ -18,9 +18,10 @@ Object.assign(ARRAYS, { Uint8: Uint8Array, Uint16: Uint16Array, Uint32: Uint32Ar
 const arrayAt = (where) => new ARRAYS[where.type](bytes, where.offset, where.length);
 
 const n = meta.n;
-const rootC = Math.sqrt(meta.c);
-const radii = arrayAt(meta.radius);
-const turns = arrayAt(meta.angle);
+const hasDisc = Boolean(meta.radius); // a tree can be shown without coordinates
+const rootC = Math.sqrt(meta.c || 1);
+const radii = hasDisc ? arrayAt(meta.radius) : null;
+const turns = hasDisc ? arrayAt(meta.angle) : null;
 const edges = meta.edges ? arrayAt(meta.edges) : new Uint32Array(0);
 const names = meta.names || null;
 
@@ -40,7 +41,9 @@ const columns = meta.columns.map((column) => {
   const text = column.kind === "number" ? (i) => formatted(values[i]) : (i) => column.categories[values[i]];
   return { ...column, get, text };
 });
-columns.push({ name: "distance from origin", kind: "number", own: true, get: (i) => radii[i] / rootC });
+const clades = meta.tree ? readTree(meta.tree) : null;
+if (hasDisc) columns.push({ name: "distance from origin", kind: "number", own: true, get: (i) => radii[i] / rootC });
+if (clades) columns.push({ name: "depth in the tree", kind: "number", own: true, get: (i) => clades.depth[clades.leafOf(i)] });
 if (scaleSteps) columns.push({ name: "posterior scale", kind: "number", own: true, get: scaleOf });
 for (const column of columns) column.text ||= (i) => formatted(column.get(i));
 

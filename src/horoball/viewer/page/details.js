@@ -30,7 +30,7 @@ function rowOf(i, most) {
   for (const column of columns.slice(0, most)) {
     const term = make("dt", column.name);
     const value = make("dd", column.text(i));
-    if (column === columns[state.colour]) term.className = "current";
+    if (column === columns[state.color]) term.className = "current";
     list.append(term, value);
   }
   const more = columns.length - most;
@@ -47,21 +47,30 @@ function hover(i, p) {
     tip.hidden = i < 0;
     if (i >= 0) tip.replaceChildren(rowOf(i, 8));
     requestDraw();
+    if (clades) requestTree(false);
   }
-  if (i < 0) return;
+  if (i >= 0) putBeside(tip, p, size.width, size.height);
+}
+
+// Beside the pointer, inside a window of a width and height.
+function putBeside(tip, p, width, height) {
   const box = tip.getBoundingClientRect();
-  const left = p[0] + 18 + box.width > size.width ? p[0] - 18 - box.width : p[0] + 18;
+  const left = p[0] + 18 + box.width > width ? p[0] - 18 - box.width : p[0] + 18;
   tip.style.left = `${Math.max(8, left)}px`;
-  tip.style.top = `${Math.max(8, Math.min(p[1] + 14, size.height - box.height - 8))}px`;
+  tip.style.top = `${Math.max(8, Math.min(p[1] + 14, height - box.height - 8))}px`;
 }
 
 function showPinned() {
-  element("pinned").hidden = state.pinned < 0;
-  element("row").replaceChildren(state.pinned < 0 ? "" : rowOf(state.pinned, 60));
+  const { pinned, kept } = state;
+  element("pinned").hidden = pinned < 0 && kept < 0;
+  element("sigma").hidden = !scaleSteps || pinned < 0;
+  element("row").replaceChildren(pinned >= 0 ? rowOf(pinned, 60) : kept >= 0 ? branchRow(kept) : "");
+  if (clades) requestTree(false);
 }
 
 function pin(i) {
   state.pinned = i;
+  state.kept = -1;
   showPinned();
   if (i >= 0) say(rowText(i));
   changed();

@@ -10,6 +10,7 @@ const parts = (hex) => rgb(hex).map((x) => x / 255);
 
 function drawMap(ratio, count = n) {
   drawGround(ratio);
+  if (clades && state.skeleton) drawSkeleton(ratio);
   const screen = clipSpace();
   const fine = Math.min(0.42, Math.max(0.06, 20 / Math.sqrt(edges.length + 1)));
   if (edges.length && state.edges) renderer.edges({ frame, screen, ink: [...parts(palette.muted), fine] });
@@ -26,11 +27,13 @@ function requestDraw() {
 
 function draw() {
   waiting = 0;
+  if (!renderer || stage.hidden) return;
   const moving = isMoving();
   drawMap(size.ratio, moving ? budget.points : n);
   // An empty canvas costs a frame as much as a full one.
-  const marks = state.pinned >= 0 || state.hover >= 0 || state.found.length || state.lasso;
-  const bare = moving && !marks && !(meta.images && state.thumbnails);
+  const marks = state.pinned >= 0 || state.hover >= 0 || state.found.length || state.lasso || state.kept >= 0;
+  const named = state.names && budget.points >= n && namedColumns().length; // where points have to wait, names do too
+  const bare = moving && !marks && !(meta.images && state.thumbnails) && !named;
   canvases.over.style.visibility = bare ? "hidden" : "visible";
   if (!bare) drawOver(flat(canvases.over), size.ratio, moving);
   if (moving) watch();

@@ -21,11 +21,11 @@ function grid() {
 }
 
 // Angles along a circle in pixels: all of it, or of a large one the part near the window.
-function angles(centre, radius, from = -Math.PI, to = Math.PI) {
+function angles(center, radius, from = -Math.PI, to = Math.PI) {
   const reach = Math.hypot(size.width, size.height);
   let [low, high] = [from, to];
   if (radius > 2 * reach) {
-    const middle = Math.atan2(size.height / 2 - centre[1], size.width / 2 - centre[0]);
+    const middle = Math.atan2(size.height / 2 - center[1], size.width / 2 - center[0]);
     const turn = 2 * Math.PI * Math.round(((from + to) / 2 - middle) / (2 * Math.PI));
     low = Math.max(from, middle + turn - reach / radius);
     high = Math.min(to, middle + turn + reach / radius);
@@ -45,9 +45,9 @@ function along(corners, places, normals, wide) {
   });
 }
 
-function alongCircle(corners, centre, radius, wide, from, to) {
-  const normals = angles(centre, radius, from, to).map((angle) => [Math.cos(angle), Math.sin(angle)]);
-  along(corners, normals.map((u) => add(centre, times(u, radius))), normals, wide);
+function alongCircle(corners, center, radius, wide, from, to) {
+  const normals = angles(center, radius, from, to).map((angle) => [Math.cos(angle), Math.sin(angle)]);
+  along(corners, normals.map((u) => add(center, times(u, radius))), normals, wide);
 }
 
 function alongGeodesic(corners, p, q, wide) {
@@ -57,29 +57,29 @@ function alongGeodesic(corners, p, q, wide) {
     const normal = times([from[1] - to[1], to[0] - from[0]], 1 / Math.max(1e-9, abs(sub(to, from))));
     return along(corners, [from, to], [normal, normal], wide);
   }
-  const centre = toScreen(arc.centre);
-  const start = Math.atan2(from[1] - centre[1], from[0] - centre[0]);
-  const sweep = Math.atan2(to[1] - centre[1], to[0] - centre[0]) - start;
+  const center = toScreen(arc.center);
+  const start = Math.atan2(from[1] - center[1], from[0] - center[0]);
+  const sweep = Math.atan2(to[1] - center[1], to[0] - center[0]) - start;
   const turn = Math.atan2(Math.sin(sweep), Math.cos(sweep)); // a geodesic is never more than half of its circle
-  alongCircle(corners, centre, arc.radius * unit(), wide, Math.min(start, start + turn), Math.max(start, start + turn));
+  alongCircle(corners, center, arc.radius * unit(), wide, Math.min(start, start + turn), Math.max(start, start + turn));
 }
 
 function drawGround(ratio) {
   renderer.clear(parts(palette.ground));
-  const [centre, radius] = [toScreen([0, 0]), unit()];
+  const [center, radius] = [toScreen([0, 0]), unit()];
   const fill = [];
-  for (const angle of angles(centre, radius)) {
+  for (const angle of angles(center, radius)) {
     const u = [Math.cos(angle), Math.sin(angle)];
     const inner = Math.max(0, radius - 4 * Math.hypot(size.width, size.height));
-    fill.push(...add(centre, times(u, radius)), 0, ...add(centre, times(u, inner)), 0);
+    fill.push(...add(center, times(u, radius)), 0, ...add(center, times(u, inner)), 0);
   }
   if (fill.length) renderer.strip(fill, parts(palette.disc), 0);
   const { rings, spokes } = grid();
   const lines = [];
-  for (const ring of rings) alongCircle(lines, toScreen(ring.centre), ring.radius * unit(), 0.5 + 0.5 / ratio);
+  for (const ring of rings) alongCircle(lines, toScreen(ring.center), ring.radius * unit(), 0.5 + 0.5 / ratio);
   for (const [p, q] of spokes) alongGeodesic(lines, p, q, 0.5 + 0.5 / ratio);
   if (lines.length) renderer.strip(lines, parts(palette.grid), 0.5 + 0.5 * ratio);
   const rim = [];
-  alongCircle(rim, centre, radius, 0.7 + 0.5 / ratio);
+  alongCircle(rim, center, radius, 0.7 + 0.5 / ratio);
   if (rim.length) renderer.strip(rim, parts(palette.rim), 0.5 + 0.7 * ratio);
 }

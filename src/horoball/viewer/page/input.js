@@ -91,7 +91,7 @@ stage.addEventListener("dblclick", (event) => {
     pin(i);
     goTo(i);
   } else if (abs(toDisc(p)) < 1) {
-    recentre(held(p));
+    recenter(held(p));
   }
 });
 
@@ -140,6 +140,6 @@ document.addEventListener("keydown", (event) => {
     clearSearch();
     select(null);
     pin(-1);
-    stage.focus();
+    if (document.activeElement !== element("tree")) stage.focus();
   }
 });

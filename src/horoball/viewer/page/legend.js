@@ -1,7 +1,7 @@
-// Colour by a column: a legend of categories that are switched on and off, or a bar for numbers.
+// Color by a column: a legend of categories that are switched on and off, or a bar for numbers.
 
 const legend = element("legend");
-const picker = element("colour");
+const picker = element("color");
 
 function fillPicker() {
   columns.forEach((column, k) => {
@@ -10,18 +10,18 @@ function fillPicker() {
     option.value = String(k);
     picker.append(option);
   });
-  if (columns[state.colour].kind === "text") state.colour = Number(picker.options[0].value);
-  picker.value = String(state.colour);
+  if (columns[state.color].kind === "text") state.color = Number(picker.options[0].value);
+  picker.value = String(state.color);
 }
 
-function colourBy(k) {
-  state.colour = k;
+function colorBy(k) {
+  state.color = k;
   state.hidden.clear();
   state.emphasis = -1;
   picker.value = String(k);
   showLegend();
   showPinned();
-  recolour();
+  recolor();
   changed();
 }
 
@@ -34,13 +34,13 @@ function counts(column) {
 }
 
 function showLegend() {
-  const column = columns[state.colour];
+  const column = columns[state.color];
   legend.replaceChildren(...(column.kind === "category" ? categories(column) : bar(column)));
   element("switches").hidden = column.kind !== "category";
 }
 
 function categories(column) {
-  const { lookup } = colouring(column);
+  const { lookup } = coloring(column);
   const total = counts(column);
   return column.categories.map((name, k) => {
     const row = make("button", undefined, "entry");
@@ -52,15 +52,15 @@ function categories(column) {
     row.setAttribute("aria-pressed", String(!state.hidden.has(k)));
     row.setAttribute("aria-label", `${name}, ${total[k]} points`);
     row.addEventListener("click", () => toggle(k));
-    row.addEventListener("pointerenter", () => emphasise(k));
-    row.addEventListener("pointerleave", () => emphasise(-1));
+    row.addEventListener("pointerenter", () => emphasize(k));
+    row.addEventListener("pointerleave", () => emphasize(-1));
     return row;
   });
 }
 
 function refresh() {
   [...legend.children].forEach((row, k) => row.setAttribute("aria-pressed", String(!state.hidden.has(k))));
-  recolour();
+  recolor();
   changed();
 }
 
@@ -69,24 +69,24 @@ function toggle(k) {
   else state.hidden.add(k);
   state.emphasis = -1;
   refresh();
-  say(`${columns[state.colour].categories[k]} ${state.hidden.has(k) ? "hidden" : "shown"}`);
+  say(`${columns[state.color].categories[k]} ${state.hidden.has(k) ? "hidden" : "shown"}`);
 }
 
 function showAll(shown) {
-  state.hidden = new Set(shown ? [] : columns[state.colour].categories.keys());
+  state.hidden = new Set(shown ? [] : columns[state.color].categories.keys());
   state.emphasis = -1;
   refresh();
 }
 
 // A moment's rest on an entry dims the others; passing over the list does not.
 let resting = 0;
-function emphasise(k) {
+function emphasize(k) {
   clearTimeout(resting);
   resting = setTimeout(() => {
     const next = state.hidden.has(k) ? -1 : k;
     if (next === state.emphasis) return;
     state.emphasis = next;
-    recolour();
+    recolor();
   }, 140);
 }
 
@@ -97,7 +97,7 @@ function bar(column) {
   strip.height = 1;
   const context = strip.getContext("2d");
   for (let k = 0; k < 256; k++) {
-    context.fillStyle = css(scaleColour(k / 255, theme()));
+    context.fillStyle = css(scaleColor(k / 255, theme()));
     context.fillRect(k, 0, 1, 1);
   }
   strip.setAttribute("role", "img");

@@ -1,12 +1,19 @@
 // The view in the address: after the #, so that nothing is sent anywhere when it is opened.
 
 function viewAsHash() {
-  const { radius, angle, spin } = centreOf(state.g);
+  const { radius, angle, spin } = centerOf(state.g);
   const view = [radius, angle, spin, state.zoom, ...state.offset].map((x) => Number(x.toPrecision(15)));
-  const fields = [`view=${view.join(",")}`, `colour=${state.colour}`];
+  const fields = [`view=${view.join(",")}`, `color=${state.color}`];
   if (state.hidden.size) fields.push(`hidden=${[...state.hidden].join(",")}`);
   if (state.pinned >= 0) fields.push(`point=${state.pinned}`);
   if (state.theme) fields.push(`theme=${state.theme}`);
+  if (clades) {
+    const part = [window_.low / shape.total, window_.high / shape.total, window_.past];
+    fields.push(`tree=${part.map((x) => Number(x.toPrecision(6))).join(",")}`);
+    if (state.support) fields.push(`support=${state.support}`);
+    if (state.folded.size) fields.push(`folded=${[...state.folded].slice(0, 300).join(",")}`);
+    if (state.kept >= 0) fields.push(`branch=${state.kept}`);
+  }
   return `#${fields.join("&")}`;
 }
 
@@ -16,9 +23,9 @@ function restore() {
   const numbers = (name) => (fields.get(name) || "").split(",").filter(Boolean).map(Number);
   const theme = fields.get("theme");
   if (theme === "dark" || theme === "light") setTheme(theme);
-  const [colour] = numbers("colour");
-  if (columns[colour] && columns[colour].kind !== "text") colourBy(colour);
-  const known = (columns[state.colour].categories || []).length;
+  const [color] = numbers("color");
+  if (columns[color] && columns[color].kind !== "text") colorBy(color);
+  const known = (columns[state.color].categories || []).length;
   const hidden = numbers("hidden").filter((k) => Number.isInteger(k) && k >= 0 && k < known);
   if (hidden.length) {
     state.hidden = new Set(hidden);
@@ -26,10 +33,11 @@ function restore() {
   }
   const [point] = numbers("point");
   if (Number.isInteger(point) && point >= 0 && point < n) pin(point);
+  if (clades) restoreTree(numbers);
   const view = numbers("view");
   if (view.length !== 6 || !view.every(Number.isFinite) || view[0] < 0) return;
   const [radius, angle, spin, zoom, x, y] = view;
-  setView(fromCentre({ radius: Math.min(radius, FARTHEST), angle, spin }), zoom, [x, y]);
+  setView(fromCenter({ radius: Math.min(radius, FARTHEST), angle, spin }), zoom, [x, y]);
 }
 
 // Written a moment after the last change. A frame may refuse it; then there is no link.

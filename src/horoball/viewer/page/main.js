@@ -4,16 +4,17 @@ function setTheme(next) {
   state.theme = next;
   readPalette();
   showLegend();
-  if (renderer) recolour();
+  showPinned();
+  recolor();
 }
 
 function start() {
   readPalette();
-  document.title = meta.title || "Poincaré disc";
-  element("title").textContent = meta.title || "Poincaré disc";
-  const rows = `${n.toLocaleString("en-GB")} point${n === 1 ? "" : "s"}`;
+  document.title = element("title").textContent = meta.title || (hasDisc ? "Poincaré disc" : "Tree");
+  const rows = `${n.toLocaleString("en-GB")} ${hasDisc ? "point" : "row"}${n === 1 ? "" : "s"}`;
   const links = edges.length ? `, ${(edges.length / 2).toLocaleString("en-GB")} edges` : "";
-  element("about").textContent = `${rows}${links}, curvature −${formatted(meta.c)}`;
+  const leaves = clades ? `, tree of ${clades.leaves.toLocaleString("en-GB")} leaves` : "";
+  element("about").textContent = `${rows}${links}${hasDisc ? `, curvature −${formatted(meta.c)}` : ""}${leaves}`;
   element("note").textContent = meta.note;
   element("note").hidden = !meta.note;
   stage.setAttribute(
@@ -21,29 +22,40 @@ function start() {
     `Map of ${rows} in the Poincaré disc. Arrow keys move, plus and minus zoom, Enter reads the point nearest to the ` +
       "middle, slash searches, question mark shows help.",
   );
-  element("sigma").hidden = !scaleSteps;
   element("link").hidden = location.protocol === "about:"; // a notebook's frame has no address of its own
   element("edges-switch").hidden = !edges.length;
   element("thumbnails-switch").hidden = !meta.images;
-  element("options").hidden = !edges.length && !meta.images;
+  const named = hasDisc && (meta.levels || columns.some((column) => column.kind === "category"));
+  element("names-switch").hidden = !named;
+  element("options").hidden = !edges.length && !meta.images && !clades && !named;
+  welcome();
+  element("hint").hidden = !hasDisc;
   box.placeholder = names ? "Search by name" : "Search by row";
   box.setAttribute("aria-label", box.placeholder);
-  renderer = createRenderer(canvases.points);
-  if (!renderer) {
-    element("failure").hidden = false;
-    return;
-  }
+  renderer = hasDisc ? createRenderer(canvases.points) : null;
+  element("failure").hidden = Boolean(renderer);
+  if (!renderer && !clades) return;
   fillPicker();
   showLegend();
+  if (clades) startTree();
   resize();
-  recolour();
+  recolor();
   restore();
   new ResizeObserver(resize).observe(stage);
   if (meta.images) sheetOf(0);
-  setTimeout(() => (tree ||= buildTree()), 200); // before the first hover needs it
+  if (hasDisc) setTimeout(() => (kdTree ||= buildTree()), 200); // before the first hover needs it
 }
 
-picker.addEventListener("change", () => colourBy(Number(picker.value)));
+// Three lines for those who have not seen a disc before, until the first move.
+function welcome() {
+  if (!hasDisc || location.hash) return; // a link leads to something, and should show it
+  element("welcome").hidden = false;
+  for (const event of ["pointerdown", "wheel", "keydown"]) {
+    window.addEventListener(event, () => (element("welcome").hidden = true), { once: true, passive: true });
+  }
+}
+
+picker.addEventListener("change", () => colorBy(Number(picker.value)));
 element("theme").addEventListener("click", () => {
   setTheme(theme() === "dark" ? "light" : "dark");
   changed();
@@ -61,10 +73,17 @@ element("close").addEventListener("click", () => element("help").close());
 element("all").addEventListener("click", () => showAll(true));
 element("none").addEventListener("click", () => showAll(false));
 element("csv").addEventListener("click", () => download(fileName("csv"), new Blob([csv()], { type: "text/csv" })));
-element("clear").addEventListener("click", () => select(null));
+element("clear").addEventListener("click", () => {
+  select(null);
+  if (state.kept >= 0) pin(-1);
+});
 element("unpin").addEventListener("click", () => pin(-1));
 element("edges").addEventListener("change", (event) => {
   state.edges = event.target.checked;
+  requestDraw();
+});
+element("names").addEventListener("change", (event) => {
+  state.names = event.target.checked;
   requestDraw();
 });
 element("thumbnails").addEventListener("change", (event) => {
@@ -74,7 +93,7 @@ element("thumbnails").addEventListener("change", (event) => {
 canvases.points.addEventListener("webglcontextlost", (event) => event.preventDefault());
 canvases.points.addEventListener("webglcontextrestored", () => {
   renderer.rebuild();
-  recolour();
+  recolor();
 });
 
 start();
@@ -88,10 +107,11 @@ window.horoball = {
   get drawn() {
     return budget.points;
   },
+  names: () => placedNames(flat(canvases.over)).map(({ text, x, y }) => [text, x, y]),
   visible: () => Array.from({ length: n }, (_, i) => i).filter(allowed).length,
   get view() {
-    const { g, zoom, offset, hover: hovered, pinned, colour } = state;
-    return { ...centreOf(g), zoom, offset, hover: hovered, pinned, colour, theme: theme(), found: state.found.length };
+    const { g, zoom, offset, hover: hovered, pinned, color } = state;
+    return { ...centerOf(g), zoom, offset, hover: hovered, pinned, color, theme: theme(), found: state.found.length };
   },
   get selected() {
     return state.selected ? Array.from(state.selected.keys()).filter((i) => state.selected[i]) : [];
@@ -103,4 +123,5 @@ window.horoball = {
     renderer.gl.readPixels(0, 0, 1, 1, renderer.gl.RGBA, renderer.gl.UNSIGNED_BYTE, new Uint8Array(4));
     return performance.now() - began;
   },
+  tree: clades && treeHandle(),
 };

@@ -16,13 +16,13 @@ const IDENTITY = { a: [1, 0], b: [0, 0] };
 const FARTHEST = 38; // where float64 ends: |b|² and |a|² differ by 1 in 10¹⁶
 
 // Rounding leaves the group slowly; |b| is kept and |a| follows from it, which has no cancellation.
-function normalised(g) {
+function normalized(g) {
   const b = abs(g.b) > Math.sinh(FARTHEST / 2) ? times(g.b, Math.sinh(FARTHEST / 2) / abs(g.b)) : g.b;
   return { a: times(g.a, Math.hypot(1, abs(b)) / abs(g.a)), b };
 }
 
 const compose = (g, h) =>
-  normalised({
+  normalized({
     a: add(mul(g.a, h.a), mul(g.b, conj(h.b))),
     b: add(mul(g.a, h.b), mul(g.b, conj(h.a))),
   });
@@ -56,19 +56,19 @@ function partOf(p, s) {
 }
 
 // What is at the middle of the view: its distance from the origin and its angle; spin turns the picture.
-function centreOf(g) {
+function centerOf(g) {
   const angle = Math.atan2(-g.b[1], -g.b[0]) - Math.atan2(g.a[1], g.a[0]);
   return { radius: 2 * Math.asinh(abs(g.b)), angle: abs(g.b) === 0 ? 0 : angle, spin: 2 * Math.atan2(g.a[1], g.a[0]) };
 }
 
-const fromCentre = ({ radius, angle, spin }) =>
-  normalised({ a: polar(Math.cosh(radius / 2), spin / 2), b: polar(-Math.sinh(radius / 2), angle + spin / 2) });
+const fromCenter = ({ radius, angle, spin }) =>
+  normalized({ a: polar(Math.cosh(radius / 2), spin / 2), b: polar(-Math.sinh(radius / 2), angle + spin / 2) });
 
 const TURN = 4294967296; // an angle is a 32-bit part of a turn
 
-// The view's centre as the shader takes it.
+// The view's center as the shader takes it.
 function frameOf(g) {
-  const { radius, angle, spin } = centreOf(g);
+  const { radius, angle, spin } = centerOf(g);
   const turns = (((angle / (2 * Math.PI)) % 1) + 1) % 1;
   const whole = Math.floor(turns * TURN) >>> 0;
   return {
@@ -81,7 +81,7 @@ function frameOf(g) {
   };
 }
 
-// Where a point is shown: [x, y, 1 − x² − y²]. With δ the angle between the point and the view's centre, both seen
+// Where a point is shown: [x, y, 1 − x² − y²]. With δ the angle between the point and the view's center, both seen
 // from the origin, all cancellation is in r − r₀ and in δ, which are exact; the shader does the same in float32.
 function place(frame, radius, turn) {
   const delta = ((((turn - frame.whole) | 0) - frame.rest) * 2 * Math.PI) / TURN;
@@ -100,7 +100,7 @@ function place(frame, radius, turn) {
 function circleAround(w, radius) {
   const t = Math.tanh(radius / 2);
   const rest = 1 - t * t * (1 - w[2]);
-  return { centre: times(w, (1 - t * t) / rest), radius: (t * w[2]) / rest };
+  return { center: times(w, (1 - t * t) / rest), radius: (t * w[2]) / rest };
 }
 
 // The geodesic from p to q as a circle at right angles to the rim; null where it is straight.
@@ -109,17 +109,17 @@ function circleThrough(p, q) {
   const u = 1 + abs2(p);
   const v = 1 + abs2(q);
   if (Math.abs(det) < 1e-9 * Math.max(abs2(sub(p, q)), 1e-9)) return null;
-  const centre = [(u * q[1] - v * p[1]) / det, (v * p[0] - u * q[0]) / det];
-  const radius = Math.sqrt(Math.max(0, abs2(centre) - 1));
-  return radius > 1e4 || radius === 0 ? null : { centre, radius };
+  const center = [(u * q[1] - v * p[1]) / det, (v * p[0] - u * q[0]) / det];
+  const radius = Math.sqrt(Math.max(0, abs2(center) - 1));
+  return radius > 1e4 || radius === 0 ? null : { center, radius };
 }
 
 // The image of the disc |z − q| ≤ ρ; the caller keeps the pole of g out of it.
 function circleImage(g, q, rho) {
   const pole = abs(g.b) < 1e-300 ? null : times(div(conj(g.a), conj(g.b)), -1);
   const inner = pole ? add(q, times(div([1, 0], conj(sub(pole, q))), rho * rho)) : q;
-  const centre = apply(g, inner);
+  const center = apply(g, inner);
   const away = pole ? sub(q, pole) : [1, 0];
   const edge = apply(g, add(q, times(away, rho / Math.max(abs(away), 1e-300))));
-  return { centre, radius: abs(sub(edge, centre)), pole };
+  return { center, radius: abs(sub(edge, center)), pole };
 }

@@ -6,41 +6,41 @@ function begin(context, ratio) {
   context.lineCap = context.lineJoin = "round";
 }
 
-function circle(context, centre, radius) {
-  const [x, y] = toScreen(centre);
+function circle(context, center, radius) {
+  const [x, y] = toScreen(center);
   context.beginPath();
   context.arc(x, y, Math.max(0, radius * unit()), 0, 2 * Math.PI);
 }
 
-// A circle of the grid is labelled where it is lowest; one that is too small to read is not.
+// A circle of the grid is labeled where it is lowest; one that is too small to read is not.
 function distances(context) {
   context.fillStyle = palette.muted;
   context.font = "10px system-ui, sans-serif";
-  for (const { distance, centre, radius } of grid().rings) {
-    const lowest = [centre[0], centre[1] - radius];
+  for (const { distance, center, radius } of grid().rings) {
+    const lowest = [center[0], center[1] - radius];
     const [x, y] = toScreen(lowest);
     if (radius * unit() > 22 && abs(lowest) < 0.985) context.fillText(formatted(distance), x + 3, y - 3);
   }
 }
 
-function ring(context, i, colour, width, gap) {
+function ring(context, i, color, width, gap) {
   const w = shownAt(i);
   const [x, y] = toScreen(w);
   const r = (pointSize() * Math.max(0.4, Math.sqrt(w[2]))) / 2 + gap;
   context.beginPath();
   context.arc(x, y, r, 0, 2 * Math.PI);
-  context.strokeStyle = colour;
+  context.strokeStyle = color;
   context.lineWidth = width;
   context.stroke();
 }
 
-// One and two posterior scales around a point: circles of the geometry, which the disc shows off their centre.
+// One and two posterior scales around a point: circles of the geometry, which the disc shows off their center.
 function uncertainty(context, i) {
   const w = shownAt(i);
   const sigma = scaleOf(i) * rootC;
   for (const [k, alpha] of [[2, 0.1], [1, 0.16]]) {
     const shape = circleAround(w, k * sigma);
-    circle(context, shape.centre, shape.radius);
+    circle(context, shape.center, shape.radius);
     context.globalAlpha = alpha;
     context.fillStyle = palette.accent;
     context.fill();
@@ -77,6 +77,8 @@ function drawOver(context, ratio, moving = false) {
     ring(context, i, palette.accent, 2, 2);
     if (i === state.pinned) caption(context, i);
   }
+  if (state.names) drawGroupNames(context);
+  if (clades && state.skeleton) drawJoint(context);
   if (!state.lasso || state.lasso.length < 2) return;
   context.beginPath();
   for (const [x, y] of state.lasso) context.lineTo(x, y);
@@ -118,7 +120,7 @@ function drawThumbnail(context, i, x, y, width) {
 
 function drawThumbnails(context) {
   const taken = new Set();
-  const { lookup, index } = colouring(columns[state.colour]);
+  const { lookup, index } = coloring(columns[state.color]);
   context.lineWidth = 2;
   for (const i of candidates) {
     if (!allowed(i) || (state.selected && !state.selected[i])) continue;

@@ -1,10 +1,10 @@
 // The map as a picture: PNG as it is seen, at twice the size; SVG with true circles and arcs.
 
 function legendRows() {
-  const column = columns[state.colour];
+  const column = columns[state.color];
   if (column.kind !== "category") return null;
-  const { lookup } = colouring(column);
-  return column.categories.flatMap((name, k) => (state.hidden.has(k) ? [] : [{ name, colour: css(lookup[k]) }])).slice(0, 24);
+  const { lookup } = coloring(column);
+  return column.categories.flatMap((name, k) => (state.hidden.has(k) ? [] : [{ name, color: css(lookup[k]) }])).slice(0, 24);
 }
 
 const short = (text) => (text.length > 26 ? `${text.slice(0, 25)}…` : text);
@@ -31,26 +31,26 @@ function exportPng() {
   });
   draw();
   context.scale(ratio, ratio);
-  const write = (text, x, y, font, colour) => {
+  const write = (text, x, y, font, color) => {
     context.font = `${font} system-ui, sans-serif`;
-    context.fillStyle = colour;
+    context.fillStyle = color;
     context.fillText(text, x, y);
   };
   write(meta.title, 20, 32, "600 18px", palette.ink);
-  write(columns[state.colour].name, size.width + 8, 60, "600 12px", palette.ink);
+  write(columns[state.color].name, size.width + 8, 60, "600 12px", palette.ink);
   const rows = legendRows();
   if (rows) {
-    rows.forEach(({ name, colour }, k) => {
-      context.fillStyle = colour;
+    rows.forEach(({ name, color }, k) => {
+      context.fillStyle = color;
       context.beginPath();
       context.arc(size.width + 13, 78 + 20 * k, 5, 0, 2 * Math.PI);
       context.fill();
       write(short(name), size.width + 26, 82 + 20 * k, "12px", palette.ink);
     });
   } else {
-    const range = rangeOf(columns[state.colour]);
+    const range = rangeOf(columns[state.color]);
     for (let k = 0; k < 160; k++) {
-      context.fillStyle = css(scaleColour(k / 159, theme()));
+      context.fillStyle = css(scaleColor(k / 159, theme()));
       context.fillRect(size.width + 8 + k, 70, 1.5, 10);
     }
     write(formatted(range[0]), size.width + 8, 96, "11px", palette.muted);
@@ -69,12 +69,12 @@ const pair = (w) => toScreen(w).map(round).join(" ");
 function arcPath(p, q) {
   const arc = circleThrough(p, q);
   if (!arc) return `M${pair(p)}L${pair(q)}`;
-  const [u, v, r] = [sub(p, arc.centre), sub(q, arc.centre), round(arc.radius * unit())];
+  const [u, v, r] = [sub(p, arc.center), sub(q, arc.center), round(arc.radius * unit())];
   // y points down on paper, so a turn to the left in the disc is SVG's sweep 0.
   return `M${pair(p)}A${r} ${r} 0 0 ${u[0] * v[1] - u[1] * v[0] > 0 ? 0 : 1} ${pair(q)}`;
 }
 
-// Built as nodes, so that names are escaped by the serialiser.
+// Built as nodes, so that names are escaped by the serializer.
 function svg() {
   const SPACE = "http://www.w3.org/2000/svg";
   const node = (parent, tag, attributes, text) => {
@@ -91,8 +91,8 @@ function svg() {
   for (const [name, value] of Object.entries(about)) root.setAttribute(name, value);
   node(root, "title", {}, meta.title || "Poincaré disc");
   node(root, "rect", { width, height, fill: palette.ground });
-  const disc = (parent, centre, radius, paint) => {
-    const [cx, cy] = toScreen(centre).map(round);
+  const disc = (parent, center, radius, paint) => {
+    const [cx, cy] = toScreen(center).map(round);
     node(parent, "circle", { cx, cy, r: round(radius * unit()), ...paint });
   };
   disc(root, [0, 0], 1, { fill: palette.disc, stroke: palette.rim, "stroke-width": 1.25 });
@@ -100,7 +100,7 @@ function svg() {
   disc(clip, [0, 0], 1, {});
   const inner = node(root, "g", { "clip-path": "url(#disc)", fill: "none" });
   const { rings, spokes } = grid();
-  for (const ring of rings) disc(inner, ring.centre, ring.radius, { stroke: palette.grid });
+  for (const ring of rings) disc(inner, ring.center, ring.radius, { stroke: palette.grid });
   node(inner, "path", { d: spokes.map(([p, q]) => arcPath(p, q)).join(""), stroke: palette.grid });
   if (state.edges && edges.length) {
     const paths = [];
@@ -110,8 +110,14 @@ function svg() {
     }
     node(inner, "path", { d: paths.join(""), stroke: palette.muted, "stroke-opacity": 0.4, "stroke-width": 0.75 });
   }
-  // Points of one colour and nearly one size are one path: a dot is a line of no length with a round end.
-  const { lookup, index } = colouring(columns[state.colour]);
+  if (clades && state.skeleton) {
+    for (const { v, from, to } of seenBranches()) {
+      const paint = { stroke: tint.css[v], "stroke-opacity": tint.strong[v] ? 1 : 0.25, "stroke-width": widthOf(v, 9) };
+      node(inner, "path", { d: arcPath(from, to), ...paint });
+    }
+  }
+  // Points of one color and nearly one size are one path: a dot is a line of no length with a round end.
+  const { lookup, index } = coloring(columns[state.color]);
   const groups = new Map();
   for (let i = 0; i < n; i++) {
     if (!allowed(i)) continue;
@@ -127,11 +133,15 @@ function svg() {
     const [stroke, wide, opacity] = key.split("|");
     node(dots, "path", { d: places.join(""), stroke, "stroke-width": wide, "stroke-opacity": opacity });
   }
+  for (const { text, x, y, height } of state.names ? placedNames(flat(canvases.over)) : []) {
+    const paint = { fill: palette.ink, stroke: palette.disc, "stroke-width": 3, "paint-order": "stroke", "font-weight": 600 };
+    node(root, "text", { x: round(x), y: round(y), "font-size": height, "text-anchor": "middle", ...paint }, text);
+  }
   node(root, "text", { x: 20, y: 32, "font-size": 18, "font-weight": 600, fill: palette.ink }, meta.title);
   const x = Math.round(size.width) + 8;
-  node(root, "text", { x, y: 60, "font-size": 12, "font-weight": 600, fill: palette.ink }, columns[state.colour].name);
-  (legendRows() || rangeRows()).forEach(({ name, colour }, k) => {
-    node(root, "circle", { cx: x + 5, cy: 78 + 20 * k, r: 5, fill: colour });
+  node(root, "text", { x, y: 60, "font-size": 12, "font-weight": 600, fill: palette.ink }, columns[state.color].name);
+  (legendRows() || rangeRows()).forEach(({ name, color }, k) => {
+    node(root, "circle", { cx: x + 5, cy: 78 + 20 * k, r: 5, fill: color });
     node(root, "text", { x: x + 18, y: 82 + 20 * k, "font-size": 12, fill: palette.ink }, short(name));
   });
   return new XMLSerializer().serializeToString(root);
@@ -139,9 +149,9 @@ function svg() {
 
 // Five values of a scale, for a legend of dots.
 function rangeRows() {
-  const [low, high] = rangeOf(columns[state.colour]);
+  const [low, high] = rangeOf(columns[state.color]);
   return [0, 1, 2, 3, 4].map((k) => ({
     name: formatted(low + ((high - low) * k) / 4),
-    colour: css(scaleColour(k / 4, theme())),
+    color: css(scaleColor(k / 4, theme())),
   }));
 }

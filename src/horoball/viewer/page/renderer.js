@@ -69,8 +69,8 @@ function createRenderer(canvas) {
     gl.bindVertexArray(points.array);
     buffer(inDrawingOrder(radii), 0, (k) => gl.vertexAttribPointer(k, 1, gl.FLOAT, false, 0, 0));
     buffer(inDrawingOrder(turns), 1, (k) => gl.vertexAttribIPointer(k, 1, gl.UNSIGNED_INT, 0, 0));
-    const colours = (k) => gl.vertexAttribPointer(k, 4, gl.UNSIGNED_BYTE, true, 0, 0);
-    buffers.colour = buffer(new Uint8Array(4 * n), 2, colours);
+    const colors = (k) => gl.vertexAttribPointer(k, 4, gl.UNSIGNED_BYTE, true, 0, 0);
+    buffers.color = buffer(new Uint8Array(4 * n), 2, colors);
     strips = program(STRIP_VERTEX, STRIP_FRAGMENT);
     gl.bindVertexArray(strips.array);
     buffers.strip = buffer(new Float32Array(3), 0, (k) => gl.vertexAttribPointer(k, 3, gl.FLOAT, false, 0, 0));
@@ -92,9 +92,9 @@ function createRenderer(canvas) {
     gl.useProgram(made);
     gl.bindVertexArray(array);
     const high = Math.fround(frame.radius);
-    gl.uniform2f(at.centre, high, frame.radius - high);
-    gl.uniform2f(at.half_centre, frame.cosh, frame.sinh);
-    gl.uniform1ui(at.turn_centre, frame.whole);
+    gl.uniform2f(at.center, high, frame.radius - high);
+    gl.uniform2f(at.half_center, frame.cosh, frame.sinh);
+    gl.uniform1ui(at.turn_center, frame.whole);
     gl.uniform1f(at.turn_rest, frame.rest);
     gl.uniform2f(at.spin, frame.spin[0], frame.spin[1]);
     gl.uniform4f(at.screen, ...screen);
@@ -105,23 +105,23 @@ function createRenderer(canvas) {
     gl,
     rebuild: build,
     // `values` are in the drawing order; `seen` has a byte for each edge.
-    colours(values, seen) {
-      gl.bindBuffer(gl.ARRAY_BUFFER, buffers.colour);
+    colors(values, seen) {
+      gl.bindBuffer(gl.ARRAY_BUFFER, buffers.color);
       gl.bufferSubData(gl.ARRAY_BUFFER, 0, values);
       if (edgeCount) texture(1, gl.R8, gl.RED, gl.UNSIGNED_BYTE, seen);
     },
-    clear(colour) {
+    clear(color) {
       gl.viewport(0, 0, canvas.width, canvas.height);
-      gl.clearColor(...colour, 1);
+      gl.clearColor(...color, 1);
       gl.clear(gl.COLOR_BUFFER_BIT);
     },
-    strip(corners, colour, soft) {
+    strip(corners, color, soft) {
       gl.useProgram(strips.made);
       gl.bindVertexArray(strips.array);
       gl.bindBuffer(gl.ARRAY_BUFFER, buffers.strip);
       gl.bufferData(gl.ARRAY_BUFFER, new Float32Array(corners), gl.STREAM_DRAW);
       gl.uniform2f(strips.at.window, size.width, size.height);
-      gl.uniform3f(strips.at.ink, ...colour);
+      gl.uniform3f(strips.at.ink, ...color);
       gl.uniform1f(strips.at.soft, soft);
       gl.drawArrays(gl.TRIANGLE_STRIP, 0, corners.length / 3);
     },

@@ -8,9 +8,9 @@ const still = window.matchMedia("(prefers-reduced-motion: reduce)");
 const state = {
   g: IDENTITY, // the isometry from the data's disc to the shown one
   zoom: 1,
-  offset: [0, 0], // of the disc's centre, in radii
-  colour: Math.max(0, columns.findIndex((column) => column.name === meta.colour)),
-  hidden: new Set(), // categories of the colouring column
+  offset: [0, 0], // of the disc's center, in radii
+  color: Math.max(0, columns.findIndex((column) => column.name === meta.color)),
+  hidden: new Set(), // categories of the coloring column
   emphasis: -1, // the category under the pointer in the legend
   selected: null, // Uint8Array, 1 for a selected point
   found: [], // points that match the search
@@ -20,11 +20,18 @@ const state = {
   theme: null, // null follows the system
   thumbnails: Boolean(meta.images),
   edges: true,
+  names: true, // of groups
+  skeleton: true, // the tree in the disc
+  support: 0, // branches with less are left out of the tree
+  folded: new Set(), // nodes whose branches are collapsed
+  branch: -1, // the node under the pointer
+  kept: -1, // the node in the panel
+  lit: null, // the range of rows that stand out, in the order of the tree
 };
 
 const size = { width: 1, height: 1, ratio: 1, radius: 1, top: 0 }; // in pixels; `top` is kept free for the tools
 let renderer = null;
-let tree = null;
+let kdTree = null;
 let palette = {};
 
 const dark = window.matchMedia("(prefers-color-scheme: dark)");
@@ -33,7 +40,7 @@ const theme = () => state.theme || (dark.matches ? "dark" : "light");
 function readPalette() {
   document.documentElement.dataset.theme = theme();
   const style = getComputedStyle(document.documentElement);
-  for (const name of ["ink", "muted", "line", "disc", "grid", "rim", "accent", "ground", "panel"]) {
+  for (const name of ["ink", "muted", "line", "disc", "grid", "rim", "accent", "ground", "panel", "branch"]) {
     palette[name] = style.getPropertyValue(`--${name}`).trim();
   }
 }
@@ -96,22 +103,25 @@ function animate(step, time = 450) {
 }
 
 // Brings what is shown at w to the middle; `goal`, where that is in the data's disc, makes the end exact.
-function recentre(w, goal) {
+function recenter(w, goal) {
   const [g, offset] = [state.g, state.offset];
   const start = times([w[0], w[1]], Math.min(1, (1 - 1e-13) / Math.max(abs([w[0], w[1]]), 1e-300)));
   animate((t) => {
     const there = compose(translation(partOf(start, 1 - t)), compose(translation(times(start, -1)), g));
-    const exact = t === 1 && goal ? fromCentre({ ...goal, spin: centreOf(there).spin }) : there;
+    const exact = t === 1 && goal ? fromCenter({ ...goal, spin: centerOf(there).spin }) : there;
     setView(exact, state.zoom, times(offset, 1 - t));
   });
 }
 
-const goTo = (i) => recentre(shownAt(i), { radius: Math.min(radii[i], FARTHEST), angle: angleOf(i) });
+function goTo(i) {
+  if (hasDisc) recenter(shownAt(i), { radius: Math.min(radii[i], FARTHEST), angle: angleOf(i) });
+  if (clades) reveal(clades.leafOf(i));
+}
 
 function reset() {
   const [g, zoom, offset] = [state.g, state.zoom, state.offset];
   const origin = apply(g, [0, 0]);
-  const { spin } = centreOf(compose(transvection(origin, [0, 0]), g));
+  const { spin } = centerOf(compose(transvection(origin, [0, 0]), g));
   const turn = Math.atan2(Math.sin(spin), Math.cos(spin));
   animate((t) => {
     const moved = compose(transvection(origin, partOf(origin, 1 - t)), g);
@@ -127,8 +137,8 @@ function zoomAbout(p, factor) {
 }
 
 function pick(p, reach = 10) {
-  tree ||= buildTree();
+  kdTree ||= buildTree();
   const q = toDisc(p);
   const rho = (pointSize() / 2 + reach) / unit();
-  return abs(q) > 1 + rho ? -1 : nearest(tree, state.g, q, rho, allowed);
+  return abs(q) > 1 + rho ? -1 : nearest(kdTree, state.g, q, rho, allowed);
 }

@@ -4,6 +4,7 @@ const box = element("search");
 const list = element("results");
 const MOST = { listed: 12, ringed: 2000 };
 let lower = null;
+let foundLeaves = []; // of a tree whose leaves are groups of rows, and have names of their own
 let active = -1;
 
 function matches(text) {
@@ -23,10 +24,12 @@ function matches(text) {
 
 function search() {
   state.found = matches(box.value);
-  active = state.found.length ? 0 : -1;
+  foundLeaves = matchingLeaves(box.value);
+  const entries = [...foundLeaves.map((v) => clades.nameOf(v)), ...state.found.slice(0, MOST.listed).map(nameOf)];
+  active = entries.length ? 0 : -1;
   list.replaceChildren(
-    ...state.found.slice(0, MOST.listed).map((i, k) => {
-      const row = make("li", nameOf(i));
+    ...entries.slice(0, MOST.listed).map((text, k) => {
+      const row = make("li", text);
       row.id = `result-${k}`;
       row.setAttribute("role", "option");
       row.addEventListener("pointerdown", (event) => {
@@ -36,14 +39,24 @@ function search() {
       return row;
     }),
   );
-  const many = state.found.length >= MOST.ringed ? `${MOST.ringed.toLocaleString("en-GB")} or more` : state.found.length;
+  const total = state.found.length + foundLeaves.length;
+  const many = total >= MOST.ringed ? `${MOST.ringed.toLocaleString("en-GB")} or more` : total;
   if (box.value.trim()) {
-    if (!state.found.length) list.append(make("li", names ? "No such name" : "No such row", "hint"));
+    if (!total) list.append(make("li", names ? "No such name" : "No such row", "hint"));
     say(`${many} found`);
   }
   open(Boolean(box.value.trim()));
   mark();
   requestDraw();
+  if (clades) requestTree(false);
+}
+
+function matchingLeaves(text) {
+  const wanted = text.trim().toLowerCase();
+  if (!wanted || !clades || !clades.names) return [];
+  const found = [];
+  clades.names.forEach((name, v) => found.length < MOST.listed && name.toLowerCase().includes(wanted) && found.push(v));
+  return found;
 }
 
 function open(shown) {
@@ -58,7 +71,12 @@ function mark() {
 }
 
 function choose(k) {
-  const i = state.found[k];
+  if (k >= 0 && k < foundLeaves.length) {
+    open(false);
+    keepBranch(foundLeaves[k]);
+    return reveal(foundLeaves[k]);
+  }
+  const i = state.found[k - foundLeaves.length];
   if (i === undefined) return;
   open(false);
   pin(i);
@@ -77,7 +95,7 @@ box.addEventListener("input", () => {
 });
 box.addEventListener("blur", () => open(false));
 box.addEventListener("keydown", (event) => {
-  const most = Math.min(state.found.length, MOST.listed);
+  const most = Math.min(state.found.length + foundLeaves.length, MOST.listed);
   const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
   if (step && most) {
     active = (active + step + most) % most;

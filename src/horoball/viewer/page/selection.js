@@ -31,23 +31,28 @@ function select(chosen, count = 0) {
   element("selection").hidden = !chosen;
   element("chosen").textContent = `${count.toLocaleString("en-GB")} selected`;
   say(chosen ? `${count} points selected` : "Nothing selected");
-  recolour();
+  recolor();
 }
 
-// A text that a spreadsheet would run as a formula gets a quote before it; names such as +/+ and -a stay as they are.
+// A text that a spreadsheet would run as a formula gets an apostrophe before it, unless it is a number such as -1.5; cells
+// with the separator of any locale are quoted. See OWASP, "CSV injection".
 function cell(value) {
-  const text = /^[=@\t\r]|^[+-].*[(|!]/s.test(value) ? `'${value}` : value;
-  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+  const number = /^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$/.test(value);
+  const text = /^[=+\-@\t\r\n＝＋－＠]/.test(value) && !number ? `'${value}` : value;
+  return /[",;\t\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 
 function csv() {
   const given = columns.filter((column) => !column.own);
-  const head = ["row", ...(names ? ["name"] : []), "x", "y", ...given.map((column) => column.name)];
+  const groups = clades && clades.grouped ? ["leaf"] : [];
+  const head = ["row", ...(names ? ["name"] : []), ...groups, ...(hasDisc ? ["x", "y"] : []), ...given.map((column) => column.name)];
   if (scaleSteps) head.push("posterior scale");
   const lines = [head.map(cell).join(",")];
   for (let i = 0; i < n; i++) {
     if (!state.selected[i]) continue;
-    const row = [i, ...(names ? [cell(names[i])] : []), ...ballOf(i)];
+    const row = [i, ...(names ? [cell(names[i])] : [])];
+    if (groups.length) row.push(cell(clades.nameOf(clades.leafOf(i))));
+    if (hasDisc) row.push(...ballOf(i));
     for (const column of given) row.push(column.kind === "number" ? plain(column.get(i)) : cell(column.text(i)));
     if (scaleSteps) row.push(scaleOf(i).toPrecision(6));
     lines.push(row.join(","));

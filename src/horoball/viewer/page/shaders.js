@@ -3,23 +3,23 @@
 const PLACE = `#version 300 es
 precision highp float;
 precision highp int;
-uniform vec2 centre;      // distance of the view's centre from the origin: its high and low part
-uniform vec2 half_centre; // cosh and sinh of half of it
-uniform uint turn_centre; // its angle, in 2^-32 turns
+uniform vec2 center;      // distance of the view's center from the origin: its high and low part
+uniform vec2 half_center; // cosh and sinh of half of it
+uniform uint turn_center; // its angle, in 2^-32 turns
 uniform float turn_rest;
 uniform vec2 spin;
 uniform vec4 screen;      // from the disc to clip space: scale, offset
 
 vec3 shown(float radius, uint turn) {
-  float delta = (float(int(turn - turn_centre)) - turn_rest) * 1.4629180792671596e-9;
+  float delta = (float(int(turn - turn_center)) - turn_rest) * 1.4629180792671596e-9;
   float h = 0.5 * delta, q = h * h;
   // Hardware sines have an absolute error; the sine of a small angle is wanted to a relative one.
   float s = q < 0.06 ? h * (1.0 - q / 6.0 * (1.0 - q / 20.0 * (1.0 - q / 42.0))) : sin(h);
   vec2 bend = vec2(-2.0 * s * s, 2.0 * s * (q < 0.06 ? sqrt(1.0 - s * s) : cos(h)));
-  float r = min(radius, 40.0), gap = 0.5 * ((r - centre.x) - centre.y), e = exp(0.5 * r), f = exp(gap);
+  float r = min(radius, 40.0), gap = 0.5 * ((r - center.x) - center.y), e = exp(0.5 * r), f = exp(gap);
   float sr = 0.5 * (e - 1.0 / e);
-  vec2 top = vec2(0.5 * (f - 1.0 / f), 0.0) + sr * half_centre.x * bend;
-  vec2 bottom = vec2(0.5 * (f + 1.0 / f), 0.0) - sr * half_centre.y * bend;
+  vec2 top = vec2(0.5 * (f - 1.0 / f), 0.0) + sr * half_center.x * bend;
+  vec2 bottom = vec2(0.5 * (f + 1.0 / f), 0.0) - sr * half_center.y * bend;
   float k = 1.0 / dot(bottom, bottom);
   vec2 w = k * vec2(dot(top, bottom), top.y * bottom.x - top.x * bottom.y);
   return vec3(w.x * spin.x - w.y * spin.y, w.x * spin.y + w.y * spin.x, k);
@@ -30,15 +30,15 @@ vec4 on_screen(vec2 w) { return vec4(w * screen.xy + screen.zw, 0.0, 1.0); }
 const POINT_VERTEX = `${PLACE}
 layout(location = 0) in float radius;
 layout(location = 1) in uint turn;
-layout(location = 2) in vec4 colour;
+layout(location = 2) in vec4 color;
 uniform float size;
 flat out vec4 tint;
 flat out float diameter;
 void main() {
   vec3 w = shown(radius, turn);
-  tint = colour;
-  diameter = size * max(0.4, sqrt(w.z)); // smaller towards the rim, where lengths shrink
-  gl_Position = colour.a == 0.0 ? vec4(2.0, 2.0, 2.0, 1.0) : on_screen(w.xy);
+  tint = color;
+  diameter = size * max(0.4, sqrt(w.z)); // smaller toward the rim, where lengths shrink
+  gl_Position = color.a == 0.0 ? vec4(2.0, 2.0, 2.0, 1.0) : on_screen(w.xy);
   gl_PointSize = diameter + 1.0;
 }`;
 
@@ -47,15 +47,15 @@ precision mediump float;
 flat in vec4 tint;
 flat in float diameter;
 uniform vec3 ground;
-out vec4 colour;
+out vec4 color;
 void main() {
   float d = length(gl_PointCoord - 0.5) * (diameter + 1.0);
   float inside = clamp(0.5 * diameter + 0.5 - d, 0.0, 1.0);
   if (inside == 0.0) discard;
-  // A rim in the ground's colour keeps large points apart.
+  // A rim in the ground's color keeps large points apart.
   float rim = clamp(d - 0.5 * diameter + 1.5, 0.0, 1.0) * clamp(0.2 * diameter - 1.2, 0.0, 0.75);
   float alpha = inside * tint.a;
-  colour = vec4(mix(tint.rgb, ground, rim) * alpha, alpha);
+  color = vec4(mix(tint.rgb, ground, rim) * alpha, alpha);
 }`;
 
 const EDGE_ROW = 2048; // edges of a row of the texture
@@ -85,8 +85,8 @@ const EDGE_FRAGMENT = `#version 300 es
 precision mediump float;
 flat in float strength;
 uniform vec4 ink;
-out vec4 colour;
-void main() { colour = vec4(ink.rgb, 1.0) * (ink.a * strength); }`;
+out vec4 color;
+void main() { color = vec4(ink.rgb, 1.0) * (ink.a * strength); }`;
 
 // The ground: the disc and its grid, as strips in pixels whose sides fade out.
 const STRIP_VERTEX = `#version 300 es
@@ -103,8 +103,8 @@ precision mediump float;
 in float side;
 uniform vec3 ink;
 uniform float soft; // pixels over which a side fades; 0 for a strip with hard sides
-out vec4 colour;
+out vec4 color;
 void main() {
   float alpha = soft == 0.0 ? 1.0 : clamp((1.0 - abs(side)) * soft, 0.0, 1.0);
-  colour = vec4(ink * alpha, alpha);
+  color = vec4(ink * alpha, alpha);
 }`;

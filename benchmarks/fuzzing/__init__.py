@@ -1,6 +1,0 @@
-"""Damaged files for every reader: does it give a value or a typed error that names the file, and nothing else?
-
-    python -m benchmarks.fuzz --inputs 100000 --seed 0
-
-Input i of a reader is made from (seed, reader, i) alone, so any of them can be made again.
-"""

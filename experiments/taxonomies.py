@@ -1,0 +1,250 @@
+"""Taxonomies in five dimensions, all ancestors of each node asked for: `python -m experiments.taxonomies`.
+
+Beside the directed model: its start (nested cones, without training), the directed model with c = 0, gensim's Poincaré
+embeddings (Nickel and Kiela, 2017), and the rule "most descendants first". All are given the transitive closure, and
+the same pairs are asked for.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from scipy.stats import spearmanr
+from torch import Tensor
+
+from experiments.runs import Setting, arguments, carry_out, interval, results
+from experiments.wordnet import general_first
+from experiments.wordnet import taxonomy as wordnet_part
+from experiments.wordnet_data import Taxonomy
+from horoball.data import Graph
+from horoball.graphs import ranking
+from horoball.manifolds import PoincareBall
+from horoball.models import GraphConfig, GraphVAE
+from horoball.models.graph.encoder import FreeEncoder
+from horoball.numerics.random import generator_for
+from horoball.training.graph.fit import fit_graph, training_for
+from horoball.training.graph.run import non_edges_for
+from horoball.training.graph.start import place_nodes
+from horoball.training.progress import Silent
+
+STUDY = "taxonomies"
+D = 5
+MODELS = {
+    "directed": "horoball, directed, c = 1",
+    "cones": "nested cones, not trained",
+    "flat": "the same model, c = 0",
+    "gensim": "gensim's PoincareModel",
+}
+_EPOCHS = {"directed": 100, "flat": 300, "gensim": 50}
+_LARGE = {"directed": 150, "flat": 150, "gensim": 5}  # of the nouns
+_SOURCES = 2000  # nodes of a large taxonomy whose ancestors are counted one by one
+
+
+def google_products() -> Taxonomy:
+    """Google's product taxonomy, from `HOROBALL_DATA`: 5,582 categories by their paths.
+
+    Example:
+        >>> len(google_products().closure)  # doctest: +SKIP
+        17265
+    """
+    with np.load(Path(os.environ["HOROBALL_DATA"]) / "vectors" / "google_products.npz") as file:
+        paths = file["paths"]
+    number = {path: i for i, path in enumerate(paths.tolist())}
+    pairs = [(i, number[path.rpartition(" > ")[0]]) for path, i in number.items() if " > " in path]
+    return Taxonomy.of(paths, torch.tensor(pairs))
+
+
+def taxonomy(part: str) -> Taxonomy:
+    """A taxonomy by name: "google", or a part of WordNet."""
+    return google_products() if part == "google" else wordnet_part(part)
+
+
+class Curve(Silent):
+    """MAP after some epochs, and the CPU seconds of training until then."""
+
+    def __init__(self, every: int, measure: Callable[[], float]) -> None:
+        self.every, self.measure, self.points = every, measure, list[tuple[float, float]]()
+        self.began, self.apart, self.epochs = time.process_time(), 0.0, 0
+
+    def epoch(self, line: dict[str, float]) -> None:
+        """Note a point of the curve; what it costs does not count."""
+        self.epochs += 1
+        if self.epochs % self.every == 0:
+            now = time.process_time()
+            self.points.append((round(now - self.began - self.apart, 1), round(self.measure(), 4)))
+            self.apart += time.process_time() - now
+
+
+def depths(tree: Taxonomy) -> np.ndarray:
+    """Steps from a root, by the shortest way.
+
+    Example:
+        >>> depths(Taxonomy.of(np.array(["animal", "mammal", "cat"]), torch.tensor([[2, 1], [1, 0]]))).tolist()
+        [0, 1, 2]
+    """
+    from scipy.sparse.csgraph import dijkstra
+
+    down = Graph.of(tree.parents, tree.nodes, directed=True).relation().T
+    roots = np.setdiff1d(np.arange(tree.nodes), tree.parents[:, 0].numpy())
+    steps: np.ndarray = dijkstra(down, indices=roots, unweighted=True, min_only=True)
+    return steps.astype(int)
+
+
+def figures(
+    tree: Taxonomy, z: Tensor, ball: PoincareBall, offset: Tensor, probable: Callable[[Tensor], Tensor]
+) -> dict[str, Any]:
+    """How well ancestors and parents are found: all of them by rank, those of some nodes one by one."""
+    graph = Graph.of(tree.closure, tree.nodes, directed=True)
+    ancestors = graph.relation()
+    # ranks of 82,115 nodes take half an hour; of 2,000 MAP is known to 0.005
+    sources = None if tree.nodes < 10_000 else _SOURCES
+    own = ranking(ancestors, z, ball, offset=offset, sources=sources)
+    distance = ranking(ancestors, z, ball, sources=sources)
+    radius = torch.linalg.vector_norm(z, dim=-1)
+    direct = Graph.of(tree.parents, tree.nodes, directed=True)
+    children = np.unique(tree.parents[:, 0].numpy())
+    asked = np.random.default_rng(0).permutation(children)[:_SOURCES]
+    true = likely = both = hits = 0
+    for part in torch.from_numpy(asked).split(100):
+        d = ball.cdist(z[part], z) + offset - offset[part].unsqueeze(1)
+        d[torch.arange(len(part)), part] = torch.inf
+        found = probable(d) >= 0.5
+        real = torch.from_numpy(ancestors[part.numpy()].toarray() > 0)
+        true, likely, both = true + int(real.sum()), likely + int(found.sum()), both + int((found & real).sum())
+        first = torch.where(found.any(1), torch.where(found, radius, -1.0).argmax(1), d.argmin(1))
+        hits += int(direct.holds(torch.stack((part, first), 1)).sum())
+    return {
+        "map": own.map,
+        "mean_rank": own.mean_rank,
+        "map_by_distance": distance.map,
+        "mean_rank_by_distance": distance.mean_rank,
+        "nodes_ranked": own.nodes,
+        "radius_depth": float(spearmanr(radius, depths(tree))[0]),
+        "precision": both / max(1, likely),
+        "recall": both / true,
+        "parent_hit": hits / len(asked),
+    }
+
+
+def run(part: str, model: str, seed: int, epochs: int = 0) -> dict[str, Any]:
+    """Figures of one embedding of a closure; 0 epochs is the model's own number."""
+    tree = taxonomy(part)
+    if model == "gensim":
+        return _gensim(tree, seed, epochs or 50)
+    graph = Graph.of(tree.closure, tree.nodes, directed=True)
+    config = GraphConfig(
+        graph.nodes, d=D, c=float(model != "flat"), encoder="free", edges="fermi_dirac", learn_prior=True, directed=True
+    )
+    vae = GraphVAE.from_config(config, generator=generator_for(seed))
+    began = time.process_time()
+    assert isinstance(vae.encoder, FreeEncoder)
+    place_nodes(vae.encoder, graph, seed=seed)
+    ancestors = graph.relation()
+
+    def score() -> float:
+        z = vae.embed(graph).double()
+        return ranking(ancestors, z, vae.ball, offset=vae.offset(z), sources=500).map
+
+    curve = Curve(25, score)
+    seconds = time.process_time() - began
+    if model != "cones":
+        # c = 0 has no cones to start from: it is trained for longer, with longer steps
+        training = training_for("free", directed=True, transitive=model != "flat", seed=seed, max_epochs=epochs or None)
+        began = time.process_time()
+        fit_graph(vae, graph, training, non_edges=non_edges_for(graph), progress=curve)
+        seconds += time.process_time() - began - curve.apart
+    z = vae.embed(graph).double()
+    with torch.no_grad():
+        offset = vae.offset(z)
+        assert offset is not None
+        found = figures(tree, z, vae.ball, offset, lambda d: vae.edges.log_edge(d).exp())
+    return found | {"cpu_minutes": seconds / 60, "curve": curve.points}
+
+
+def _gensim(tree: Taxonomy, seed: int, epochs: int) -> dict[str, Any]:
+    """gensim's embedding: ranks by distance, an ancestor is a node nearer to the origin within a radius that fits."""
+    try:
+        poincare = importlib.import_module("gensim.models.poincare")
+    except ImportError:
+        raise ImportError("This comparison needs gensim. Install it with: pip install gensim") from None
+    names = [str(i) for i in range(tree.nodes)]
+    began = time.process_time()
+    pairs = [(names[i], names[j]) for i, j in tree.closure.tolist()]
+    model = poincare.PoincareModel(pairs, size=D, negative=10, burn_in=10, seed=seed)
+    model.train(epochs=epochs)
+    seconds = time.process_time() - began
+    index = [model.kv.get_index(name) for name in names]
+    x = torch.from_numpy(model.kv.vectors[index]).double()
+    norm = torch.linalg.vector_norm(x, dim=-1, keepdim=True).clamp(1e-12, 1 - 1e-12)
+    z = 2 * torch.atanh(norm) * x / norm
+    ball = PoincareBall(1.0)
+    i, j = tree.closure.T
+    within = float(ball.dist(z[i], z[j]).quantile(0.9))
+    radius = torch.linalg.vector_norm(z, dim=-1)
+    found = figures(tree, z, ball, torch.zeros(tree.nodes).double(), lambda d: (d <= within).double())
+    inward = _nearest_inward(tree, z, ball, radius)
+    return found | {"cpu_minutes": seconds / 60, "parent_hit": inward, "epochs": epochs}
+
+
+def _nearest_inward(tree: Taxonomy, z: Tensor, ball: PoincareBall, radius: Tensor) -> float:
+    """How often the nearest node that is nearer to the origin is a parent: gensim's own idea of one."""
+    direct = Graph.of(tree.parents, tree.nodes, directed=True)
+    asked = np.random.default_rng(0).permutation(np.unique(tree.parents[:, 0].numpy()))[:_SOURCES]
+    hits = 0
+    for part in torch.from_numpy(asked).split(100):
+        d = torch.where(radius < radius[part].unsqueeze(1), ball.cdist(z[part], z), torch.inf)
+        hits += int(direct.holds(torch.stack((part, d.argmin(1)), 1)).sum())
+    return hits / len(asked)
+
+
+def settings(seeds: int) -> list[Setting]:
+    """Every run: small taxonomies first. The cones are not trained, so that epochs mean nothing to them."""
+    return [
+        Setting(part=part, model=model, seed=seed) | ({} if model == "cones" else {"epochs": epochs[model]})
+        for part, epochs, many in (("mammals", _EPOCHS, seeds), ("google", _EPOCHS, seeds), ("nouns", _LARGE, 1))
+        for model in MODELS
+        for seed in range(many)
+    ]
+
+
+def table() -> str:
+    """The table, from what has been run."""
+    kinds: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for record in results(STUDY):
+        kinds.setdefault((record["setting"]["part"], record["setting"]["model"]), []).append(record["result"])
+    columns = ("map", "mean_rank", "map_by_distance", "radius_depth", "precision", "recall", "parent_hit")
+    lines = [
+        "| taxonomy | embedding, d = 5 | MAP | mean rank | MAP by distance | radius–depth | precision | recall "
+        "| parent first | CPU minutes | seeds |",
+        "|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|",
+    ]
+    for part in ("mammals", "google", "nouns"):
+        for model, title in MODELS.items():
+            runs = kinds.get((part, model), [])
+            if not runs:
+                continue
+            shown = [f"{interval(r[name] for r in runs)[0]:.{1 if name == 'mean_rank' else 3}f}" for name in columns]
+            minutes = interval(r["cpu_minutes"] for r in runs)[0]
+            lines.append(f"| {part} | {title} | {' | '.join(shown)} | {minutes:.1f} | {len(runs)} |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Run what is missing, and print the table."""
+    options = arguments(__doc__, 3)
+    for part in ("mammals", "google"):
+        rule = general_first(taxonomy(part))
+        print(f"{part}, most descendants first: MAP {rule.map:.3f}, mean rank {rule.mean_rank:.1f}")
+    carry_out(STUDY, settings(options.seeds), run, options.workers)
+    print(table())
+
+
+if __name__ == "__main__":
+    main()

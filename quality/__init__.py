@@ -1,0 +1,1 @@
+"""Robustness: damaged files, faults, mutants, tables larger than memory; see README.md."""

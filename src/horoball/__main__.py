@@ -1,0 +1,45 @@
+"""`horoball`, and `python -m horoball`."""
+
+import os
+import signal
+import sys
+import traceback
+
+from horoball.runtime.stopping import ended_in_time, interrupted
+
+__all__: list[str] = []
+
+
+def main() -> None:
+    """The command line; see Note [Ctrl-C] for how it is stopped."""
+    code: str | int | None = 0
+    with ended_in_time():
+        try:
+            from horoball.cli import app  # here, because imports can be interrupted too
+
+            app()
+        except SystemExit as end:
+            code = end.code
+        except KeyboardInterrupt:
+            pass
+        except Exception:
+            if not interrupted():
+                code = _told(traceback.format_exc())
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # nothing is left to be tidied up
+    if interrupted():
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(130)  # Python's own end may take seconds once torch is loaded
+    sys.exit(code)
+
+
+def _told(fault: str) -> int:
+    """Print what should not have happened, as safely as everything else."""
+    from horoball.cli.printable import printable
+
+    print(*map(printable, fault.splitlines()), sep="\n", file=sys.stderr)
+    return 1
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,133 @@
+"""Fitting a map to cells."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from horoball.cells.graph import check_neighborhood
+from horoball.cells.model import CellModel
+from horoball.data.cells.cell_table import cell_table, is_cells
+from horoball.models.table.vae import ModelConfig
+from horoball.numerics.random import seed_from
+from horoball.runtime.extras import require_anndata
+from horoball.storage.settings import called
+from horoball.training.config import TrainConfig
+from horoball.training.progress import watched
+from horoball.training.request import CELLS, TABLES, table_fit
+from horoball.training.table.run import train
+
+__all__ = ["fit"]
+
+
+def fit(
+    cells: Any,
+    *,
+    layer: str | None = "auto",
+    batch_key: str | Sequence[str] | None = None,
+    continuous_key: str | Sequence[str] | None = None,
+    n_components: int = ModelConfig.d,
+    c: float | str = ModelConfig.c,
+    posterior: str = CELLS.posterior,
+    likelihood: str = CELLS.likelihood,
+    hidden: int | tuple[int, ...] = CELLS.hidden,
+    beta: float = TrainConfig.beta,
+    distance_weight: float | str = TABLES.distance_weight,
+    max_epochs: int = TrainConfig.max_epochs,
+    batch_size: int = TrainConfig.batch_size,
+    learning_rate: float = TrainConfig.learning_rate,
+    validation_fraction: float = TrainConfig.validation,
+    patience: int = TrainConfig.patience,
+    device: str = TrainConfig.device,
+    precision: str = TrainConfig.precision,
+    n_neighbors: int | None = 15,
+    key_added: str = "poincare",
+    random_state: int | None = 0,
+    folder: str | Path | None = None,
+    resume: bool = False,
+    verbose: bool = True,
+) -> CellModel:
+    """Fit a map to cells, and write it to their AnnData.
+
+    Writes obsm["X_poincare"] (ball coordinates), obsm["X_poincare_std"] (posterior scale), and the graph of nearest
+    cells in obsp and uns["poincare"], which scanpy takes as `neighbors_key="poincare"`.
+
+    Args:
+        cells: AnnData, in memory or backed by a file.
+        layer: Layer with the raw counts, None for X; "auto" is the layer "counts" if there is one, otherwise X.
+        batch_key: Batch key in obs to correct for, or several: batches, donors, chemistries.
+        continuous_key: Column of obs with a number to correct for, or several: a share of mitochondrial counts, a
+            score of the cell cycle.
+        n_components: Dimension of the ball. 2 or 3 draw a map; 5 to 20 keep more of the expression.
+        c: Minus the curvature of the ball. Larger values leave more room for branches near the rim; 0 is the Euclidean
+            model. Useful: 0.1 to 5, or "learn" to learn it, starting at 1.
+        posterior: Posterior family: "wrapped", or "riemannian", which in many dimensions needs many epochs to mix
+            batches.
+        likelihood: Likelihood of the observations: "negative_binomial" for counts, which "auto" is too;
+            "zero_inflated_negative_binomial" for counts with zeros of the measurement; "zero_inflated_gamma" for counts
+            that are not whole, such as those corrected for ambient RNA; "normal" for real numbers, such as
+            log-normalized expression.
+        hidden: Sizes of the encoder's hidden layers, or the size of one; the decoder has them in reverse. Larger layers
+            fit finer structure and need more cells. Useful: 64 to 512.
+        beta: Weight of the KL divergence. Larger values pull the cells to the prior and mix batches more; 1 is the
+            evidence lower bound. Useful: 0.1 to 10.
+        distance_weight: Weight of the term that preserves distances along the data, within batches. Larger values make
+            a more faithful map at the cost of the likelihood. "auto" uses 0.1 per gene, and at least 50, for maps of
+            two or three dimensions, and 0 otherwise. Useful: 0 to 1 per gene.
+        max_epochs: Maximum number of epochs. Early stopping usually ends training before. Useful: 50 to 500.
+        batch_size: Cells per training step. Larger batches make epochs faster and the steps fewer and less noisy.
+            Useful: 64 to 1024.
+        learning_rate: Learning rate of Adam. Larger values train faster, until training diverges. Useful: 1e-4 to 1e-2.
+        validation_fraction: Fraction of the cells held out for early stopping; 0 trains on all. Useful: 0.05 to 0.2.
+        patience: Epochs without a lower validation loss before training stops; 0 never stops early. Larger values train
+            longer. Useful: 10 to 50.
+        device: Where the model is trained and used: "cpu", "cuda", "mps", or "auto" for a GPU if there is one.
+        precision: "32-true", or "bf16-mixed" for matrix products in bfloat16, which some GPUs do faster.
+        n_neighbors: Neighbors per cell in the graph, see `neighbors`; None for no graph. Larger values give a smoother
+            graph with less local detail. Useful: 5 to 50.
+        key_added: Key of the embedding in obsm, obsp and uns.
+        random_state: Seed. The same int gives the same map, None another one each time.
+        folder: Folder for checkpoints and the fitted model; None writes nothing.
+        resume: Resume the run in the folder, if there is one.
+        verbose: Whether to show progress: a bar in a terminal or notebook, otherwise a line every 30 seconds.
+
+    Example:
+        >>> from horoball.cells import simulate
+        >>> cells = simulate(depth=2, cells=60, genes=30)
+        >>> model = fit(cells, batch_key="batch", max_epochs=2, hidden=(16,))
+        >>> cells.obsm["X_poincare"].shape, model.batches
+        ((60, 2), {'batch': ['a', 'b']})
+    """
+    require_anndata()
+    if not is_cells(cells) or isinstance(cells, str | Path):
+        raise TypeError(f"Cells come as AnnData, got {type(cells).__name__}. Read a file with anndata.read_h5ad.")
+    check_neighborhood(n_neighbors)
+    batch = [batch_key] if isinstance(batch_key, str) else list(batch_key or ())
+    numbers = [continuous_key] if isinstance(continuous_key, str) else list(continuous_key or ())
+    table = cell_table(cells, layer=layer, batch=batch, numbers=dict.fromkeys(numbers))
+    with called(d="n_components", validation="validation_fraction", seed="random_state"), watched(verbose) as progress:
+        fields, config = table_fit(
+            table,
+            cells=True,
+            d=n_components,
+            c=c,
+            posterior=posterior,
+            likelihood=likelihood,
+            hidden=hidden,
+            beta=beta,
+            distance_weight=distance_weight,
+            max_epochs=max_epochs,
+            batch_size=batch_size,
+            learning_rate=learning_rate,
+            validation=validation_fraction,
+            patience=patience,
+            device=device,
+            precision=precision,
+            seed=seed_from(random_state),
+        )
+        kept = None if folder is None else Path(folder)
+        run = train(table, fields, config, kept, resume=resume, progress=progress, key=key_added)
+    model = CellModel(run, key_added)
+    model.write(cells, table, n_neighbors)
+    return model

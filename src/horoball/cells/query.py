@@ -1,0 +1,279 @@
+"""New cells on a map that stays as it is: a new batch learns its own weights only, missing genes are filled in.
+
+Note [Surgery]: a model with covariates sees a category through one column of the encoder's first layer and two of the
+decoder's. A category that it does not know gets new columns, which start at the mean of the others and are
+trained on the new cells while all other weights are frozen, as scArches does (Lotfollahi et al., 2022). Cells of the
+reference therefore keep their coordinates exactly.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+from scipy.sparse import csr_matrix
+from torch import Tensor, nn
+
+from horoball.cells.embedding_keys import write
+from horoball.cells.graph import neighbors
+from horoball.cells.novelty import pearson_residuals, rank_among, surprise
+from horoball.data.cells.cell_table import cell_table
+from horoball.data.tables.array_table import ArrayTable
+from horoball.distributions import BallNormal
+from horoball.manifolds import PoincareBall
+from horoball.models.prior import Prior
+from horoball.models.table.vae import VAE
+from horoball.numerics.random import generator_for
+from horoball.training.config import TrainConfig
+from horoball.training.progress import Progress
+from horoball.training.table.fit import fit
+from horoball.training.table.run import Run
+
+__all__ = ["ObservedGenes", "map_query", "padded_table", "query_posteriors", "with_new_batches"]
+
+_ROUNDS = 3  # of filling in and encoding: the second moves a cell by little, the third by next to nothing
+# Weights whose last columns are the categories'.
+_COLUMNS = ("encoder.network.0.weight", "decoder.shift.weight", "decoder.offset.weight")
+_log = logging.getLogger("horoball")
+
+
+def padded_table(run: Run, cells: Any) -> tuple[ArrayTable, np.ndarray]:
+    """The table of new cells with zeros for genes that they lack, and which genes they have.
+
+    Args:
+        run: The fit.
+        cells: AnnData.
+
+    Example:
+        >>> from horoball.cells import fit, simulate
+        >>> cells = simulate(depth=2, cells=60, genes=30)
+        >>> run = fit(cells, max_epochs=1, hidden=(8,)).run
+        >>> table, observed = padded_table(run, cells[:, 3:].copy())
+        >>> table.features, int(observed.sum())
+        (30, 27)
+    """
+    there = set(map(str, cells.var_names))
+    observed = np.array([name in there for name in run.columns])
+    if observed.sum() * 2 < len(observed):
+        raise ValueError(
+            f"The cells have {int(observed.sum()):,} of the model's {len(observed):,} genes. At least half are needed: "
+            "are the names of the same kind, such as symbols or Ensembl ids?"
+        )
+    genes = [name for name, seen in zip(run.columns, observed, strict=True) if seen]
+    table = cell_table(cells, genes=genes, **run.record.reading)
+    if not isinstance(table, ArrayTable):
+        raise ValueError("New cells are mapped in memory, and these are streamed. Map them in parts.")
+    if observed.all():
+        return table, observed
+    _log.info("Genes: %d of %d are missing, and filled in by the model.", int((~observed).sum()), len(observed))
+    held = table.matrix()
+    sparse = held if hasattr(held, "tocsr") else csr_matrix(held.numpy())
+    place = np.flatnonzero(observed)
+    wide = csr_matrix((sparse.data, place[sparse.indices], sparse.indptr), shape=(table.rows, len(observed)))
+    return ArrayTable(wide, run.columns, None, None, table.covariates), observed
+
+
+class ObservedGenes(nn.Module):
+    """A model that sees some genes only: the others are filled in before encoding, and leave the likelihood.
+
+    A missing count is filled with its expectation given the rest, ℓ'·p, where p are the shares at the cell's
+    coordinates and ℓ' makes those of the observed genes sum to the observed counts.
+
+    Args:
+        model: The model.
+        observed: Which genes are there, shape (genes,).
+
+    Example:
+        >>> from horoball.cells import fit, simulate
+        >>> cells = simulate(depth=2, cells=60, genes=30)
+        >>> model = fit(cells, max_epochs=1, hidden=(8,)).run.model
+        >>> seen = ObservedGenes(model, torch.arange(30) > 2)
+        >>> seen.posterior(torch.ones(4, 30)).loc.shape
+        torch.Size([4, 2])
+    """
+
+    observed: Tensor
+
+    def __init__(self, model: VAE, observed: Tensor) -> None:
+        super().__init__()
+        self.model = model
+        self.register_buffer("observed", observed, persistent=False)
+
+    @property
+    def ball(self) -> PoincareBall:
+        """The ball of the latent space."""
+        return self.model.ball
+
+    @property
+    def prior(self) -> Prior:
+        """The prior."""
+        return self.model.prior
+
+    def posterior(self, x: Tensor) -> BallNormal:
+        """q(z | x), of rows whose missing genes are filled in."""
+        return self.model.posterior(self.filled(x))
+
+    def log_prob_of(self, x: Tensor, z: Tensor) -> Tensor:
+        """log p of the observed genes given points."""
+        if bool(self.observed.all()):
+            return self.model.log_prob_of(x, z)
+        distribution = self.model.decode(z, self.model.conditioning(self.filled(x)))
+        genes = x[..., : len(self.observed)]
+        return self.model.likelihood.observed_log_prob(distribution, genes, self.observed.expand_as(genes))
+
+    @torch.no_grad()
+    def filled(self, x: Tensor) -> Tensor:
+        """Rows with expectations in place of missing genes."""
+        if bool(self.observed.all()):
+            return x
+        genes, rest = x[..., : len(self.observed)], x[..., len(self.observed) :]
+        z = torch.zeros(*x.shape[:-1], self.model.prior.loc.shape[-1], device=x.device)
+        for round_ in range(_ROUNDS + 1):
+            if round_:
+                z = self.model.posterior(x).mean
+            mean = self.model.mean(z, self.model.conditioning(x))
+            seen = torch.where(self.observed, mean, 0.0).sum(-1, keepdim=True)
+            scale = torch.where(self.observed, genes, 0.0).sum(-1, keepdim=True) / seen.clamp_min(1e-12)
+            x = torch.cat((torch.where(self.observed, genes, mean * scale), rest), -1)
+        return x
+
+
+def with_new_batches(
+    run: Run,
+    table: ArrayTable,
+    observed: np.ndarray,
+    *,
+    max_epochs: int,
+    learning_rate: float,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> Run:
+    """The fit with columns for the batches that it does not know, trained on their cells; see Note [Surgery].
+
+    Example:
+        >>> from horoball.cells import fit, simulate
+        >>> cells = simulate(depth=2, cells=60, genes=30)
+        >>> run = fit(cells, batch_key="batch", max_epochs=1, hidden=(8,)).run
+        >>> cells.obs["batch"] = "new"
+        >>> table, observed = padded_table(run, cells)
+        >>> with_new_batches(run, table, observed, max_epochs=1, learning_rate=0.01).record.covariates
+        {'batch': ['a', 'b', 'new']}
+    """
+    mine = {} if table.covariates is None else table.covariates.categories
+    known = run.record.covariates
+    extended = {name: [*old, *(new for new in mine.get(name, ()) if new not in old)] for name, old in known.items()}
+    if extended == known:
+        return run
+    config = run.record.model.replace(covariates=tuple(map(len, extended.values())))
+    model = VAE.from_config(config, generator=generator_for(0)).float()
+    state = run.model.state_dict()
+    fresh = {}
+    for name in _COLUMNS:
+        if name in state:
+            state[name], fresh[name] = _widened(state[name], list(known.values()), list(extended.values()))
+    model.load_state_dict(state)
+    for name, weight in model.named_parameters():
+        weight.requires_grad_(name in fresh)
+        if name in fresh:
+            weight.register_hook(lambda grad, new=fresh[name]: grad * new)
+    record = replace(run.record, model=config, covariates=extended)
+    grown = Run(model.to(run.device), record, run.scaler, history=list(run.history), digest=run.digest)
+    batch_size = min(128, max(16, table.rows // 10))
+    training = TrainConfig(max_epochs=max_epochs, learning_rate=learning_rate, validation=0.0, seed=seed)
+    training = training.replace(batch_size=batch_size, device=run.record.training.device, patience=0)
+    seen: Any = ObservedGenes(model, torch.from_numpy(observed))
+    fit(seen, grown.scaled(table), training, progress=progress)
+    model.eval()
+    for weight in model.parameters():
+        weight.requires_grad_(True)
+    return grown
+
+
+def _widened(weight: Tensor, old: Sequence[Sequence[str]], new: Sequence[Sequence[str]]) -> tuple[Tensor, Tensor]:
+    """Weights with columns for new categories, the mean of the old ones, and where these are."""
+    features = weight.shape[1] - sum(map(len, old))
+    parts, fresh = [weight[:, :features]], [torch.zeros(features)]
+    for before, after, block in zip(old, new, weight[:, features:].split([len(one) for one in old], 1), strict=True):
+        added = len(after) - len(before)
+        parts += [block, block.mean(1, keepdim=True).expand(-1, added)]
+        fresh += [torch.zeros(len(before)), torch.ones(added)]
+    return torch.cat(parts, 1), torch.cat(fresh)
+
+
+def query_posteriors(run: Run, table: ArrayTable, observed: np.ndarray) -> Iterator[tuple[Tensor, BallNormal]]:
+    """Rows as the model sees them, filled in, and their posteriors, block by block.
+
+    Example:
+        >>> from horoball.cells import fit, simulate
+        >>> cells = simulate(depth=2, cells=60, genes=30)
+        >>> run = fit(cells, max_epochs=1, hidden=(8,)).run
+        >>> x, q = next(query_posteriors(run, *padded_table(run, cells)))
+        >>> x.shape, q.loc.shape
+        (torch.Size([60, 30]), torch.Size([60, 2]))
+    """
+    seen = ObservedGenes(run.model, torch.from_numpy(observed).to(run.device))
+    with torch.no_grad():
+        for block in run.blocks(table, 1024):
+            x = seen.filled(block)
+            yield x, run.model.posterior(x)
+
+
+def map_query(
+    run: Run,
+    cells: Any,
+    reference: Any = None,
+    *,
+    max_epochs: int = 100,
+    learning_rate: float = 5e-3,
+    key: str = "poincare",
+    n_neighbors: int | None = 15,
+    seed: int = 0,
+    progress: Progress | None = None,
+) -> Run:
+    """Write the coordinates of new cells on the map of a fit; see `CellModel.map_query`.
+
+    Returns:
+        The fit, with the new batches if there are any.
+
+    Example:
+        >>> from horoball.cells import fit, simulate
+        >>> cells = simulate(depth=2, cells=60, genes=30)
+        >>> run = fit(cells, batch_key="batch", max_epochs=1, hidden=(8,)).run
+        >>> new = simulate(depth=2, cells=20, genes=30, seed=1)
+        >>> _ = map_query(run, new, cells, n_neighbors=None)
+        >>> sorted(new.obs.columns)[-2:]
+        ['poincare_novelty', 'poincare_surprise']
+    """
+    table, observed = padded_table(run, cells)
+    grown = with_new_batches(
+        run, table, observed, max_epochs=max_epochs, learning_rate=learning_rate, seed=seed, progress=progress
+    )
+    rows = list(query_posteriors(grown, table, observed))
+    mean, scale = (torch.cat([getattr(q, name).cpu() for _, q in rows]) for name in ("mean", "mean_scale"))
+    write(cells, mean, scale, PoincareBall(grown.model.ball.c_value), key)
+    if n_neighbors is not None:
+        neighbors(cells, n_neighbors, key=key)
+    if reference is not None:
+        scores = surprise(table, (pearson_residuals(grown.model, x, q.mean) for x, q in rows), observed)
+        usual = _usual(run, reference, observed, table.rows, seed)
+        cells.obs[f"{key}_surprise"] = scores
+        cells.obs[f"{key}_novelty"] = rank_among(scores, usual)
+    return grown
+
+
+def _usual(run: Run, reference: Any, observed: np.ndarray, most: int, seed: int) -> np.ndarray:
+    """The surprise of cells of the reference; as many as there are new ones, so that neighbors are as far apart."""
+    table, has = padded_table(run, reference)
+    if not has.all():
+        raise ValueError("The reference lacks genes of the model. Give the cells of the fit.")
+    table = table.coded(run.record.covariates) if run.record.covariates else table
+    if table.rows > most:
+        chosen = np.sort(np.random.default_rng(seed).choice(table.rows, most, replace=False))
+        given = None if table.covariates is None else table.covariates.take(chosen)
+        table = ArrayTable(table.take(chosen)[:, : table.features], table.columns, None, None, given)
+    rows = query_posteriors(run, table, observed)
+    return surprise(table, (pearson_residuals(run.model, x, q.mean) for x, q in rows), observed)

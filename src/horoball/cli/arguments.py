@@ -1,0 +1,161 @@
+"""Arguments that several commands share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from horoball.runtime.registry import Registry
+from horoball.runtime.table_formats import TABLE_FORMATS, one_of
+
+__all__ = [
+    "BatchSize",
+    "Beta",
+    "Curvature",
+    "Data",
+    "Device",
+    "Dim",
+    "Hidden",
+    "Id",
+    "Label",
+    "LearningRate",
+    "MaxEpochs",
+    "Output",
+    "Precision",
+    "Quiet",
+    "Resume",
+    "RunFolder",
+    "Seed",
+    "TableFile",
+    "given",
+    "likelihood_name",
+    "number",
+    "posterior_name",
+]
+
+Data = Annotated[
+    str, typer.Argument(help=f"A {one_of([*TABLE_FORMATS])} file, or a folder of .parquet files. Plugins add others.")
+]
+RunFolder = Annotated[Path, typer.Argument(help="The folder that `horoball fit` wrote.")]
+Label = Annotated[str | None, typer.Option(help="Column to keep aside, as the color of a map.")]
+Id = Annotated[str | None, typer.Option("--id", help="Column with the names of the rows.")]
+Output = Annotated[Path, typer.Option("--output", "-o", help="The file to write.")]
+TableFile = Annotated[Path, typer.Option("--output", "-o", help="The file to write: .parquet, .csv, .tsv or .jsonl.")]
+
+# Options of a fit. One that is not given is None: the defaults are those of `horoball.training.request`, which help
+# texts repeat (tests/cli/test_defaults.py compares them). To import them here would import torch, which takes seconds.
+Dim = Annotated[
+    int | None,
+    typer.Option("--dim", help="Dimension of the ball. 2 or 3 draw a map; more keep more of the data. [default: 2]"),
+]
+Curvature = Annotated[
+    str | None,
+    typer.Option(
+        "--c",
+        help="Minus the curvature: a number, or 'learn'. Larger values leave more room for branches; 0 is the "
+        "Euclidean model. Useful: 0.1 to 5. [default: 1.0]",
+    ),
+]
+MaxEpochs = Annotated[
+    int | None,
+    typer.Option(
+        help="Maximum number of epochs. Useful: 50 to 500. [default: auto, 1000 steps for maps, otherwise until the "
+        "validation loss stops falling; 200 for cells]"
+    ),
+]
+BatchSize = Annotated[
+    int | None,
+    typer.Option(
+        help="Rows per step. Larger batches take fewer steps an epoch. Useful: 32 to 4096. [default: auto, 128 to 1024 "
+        "by the number of rows; 128 for cells]"
+    ),
+]
+LearningRate = Annotated[
+    float | None,
+    typer.Option(
+        help="Learning rate of Adam. Larger values train faster, until training diverges. Useful: 1e-4 to 1e-2. "
+        "[default: auto, 0.01 for maps and 0.001 otherwise]"
+    ),
+]
+Hidden = Annotated[
+    int | None,
+    typer.Option(
+        help="Size of one hidden layer. Larger values fit finer structure and need more rows. Useful: 32 to 600. "
+        "[default: auto, two of 128 for maps and one of 200 otherwise; 128 for cells]"
+    ),
+]
+Beta = Annotated[
+    float | None,
+    typer.Option(
+        help="Weight of the KL divergence. Larger values pull the embedding to the prior. Useful: 0.1 to 10. "
+        "[default: 1.0]"
+    ),
+]
+Device = Annotated[
+    str | None,
+    typer.Option(help="Where it is computed: cpu, cuda, mps, or 'auto' for a GPU if there is one. [default: cpu]"),
+]
+Precision = Annotated[
+    str | None,
+    typer.Option(help="32-true, or bf16-mixed for matrix products in bfloat16. [default: 32-true]"),
+]
+Seed = Annotated[int, typer.Option(help="Seed of all random numbers.")]
+Resume = Annotated[bool, typer.Option("--resume", help="Resume the run in this directory.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="No progress bar.")]
+
+
+def given(**options: Any) -> dict[str, Any]:
+    """Options that were given; the others have their defaults elsewhere.
+
+    Example:
+        >>> given(d=2, c=None)
+        {'d': 2}
+    """
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def number(option: str, text: str | None, word: str) -> float | str | None:
+    """An option that is a number or a word.
+
+    Example:
+        >>> number("--c", "0.5", "learn"), number("--c", "learn", "learn")
+        (0.5, 'learn')
+    """
+    try:
+        return text if text is None or text == word else float(text)
+    except ValueError:
+        raise ValueError(f"{option} is a number or '{word}', got {text!r}.") from None
+
+
+def likelihood_name(name: str | None) -> str | None:
+    """Reject a likelihood that is not registered, as a mistake in usage. Called after --help, which needs no torch.
+
+    Example:
+        >>> likelihood_name("auto"), likelihood_name("poisson")
+        ('auto', 'poisson')
+    """
+    from horoball.likelihoods import LIKELIHOODS
+
+    return name if name in (None, "auto") else _registered(LIKELIHOODS, name)
+
+
+def posterior_name(name: str | None) -> str | None:
+    """Reject a posterior family that is not registered, in the same way.
+
+    Example:
+        >>> posterior_name("wrapped")
+        'wrapped'
+    """
+    from horoball.distributions import POSTERIORS
+
+    return None if name is None else _registered(POSTERIORS, name)
+
+
+def _registered(registry: Registry[Any], name: str) -> str:
+    try:
+        registry.check(name)
+    except (ImportError, ValueError) as error:  # ImportError: a plugin is broken
+        raise typer.BadParameter(str(error)) from None
+    return name

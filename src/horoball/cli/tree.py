@@ -1,0 +1,217 @@
+"""Commands that find the tree, and places in it: `horoball tree`, `place`, `horoball graph tree`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from horoball.cli.arguments import Data, Id, RunFolder, Seed, TableFile
+from horoball.cli.console import app, console, print_table, reports_errors, say
+from horoball.cli.graphs import GraphFolder, graph_app
+
+if TYPE_CHECKING:
+    from horoball.hierarchy.trees import Tree
+
+__all__: list[str] = []
+
+TreeFile = Annotated[
+    Path,
+    typer.Option(
+        "--output",
+        "-o",
+        help="The file to write: .html to look at, .nwk, .json, or a table of groups (.csv, .tsv, .jsonl, .parquet).",
+    ),
+]
+Root = Annotated[
+    str,
+    typer.Option(help="Where the tree is seen from: center, midpoint, or the name of a leaf."),
+]
+Draws = Annotated[
+    int, typer.Option(min=0, help="Replicates for the support; 0 for none. More: slower, more exact. Useful: 100.")
+]
+Levels = Annotated[
+    str, typer.Option(help="For a table of groups: how many groups to cut the tree into at each level, such as 5,20.")
+]
+
+
+@app.command()
+@reports_errors
+def tree(
+    run: RunFolder,
+    data: Data,
+    output: TreeFile,
+    by_label: Annotated[
+        bool, typer.Option("--by-label", help="The leaves are the labels of the fit's --label column, not the rows.")
+    ] = False,
+    root: Root = "center",
+    method: Annotated[
+        str,
+        typer.Option(help="gromov for data that branch, average for clusters, consensus for vectors, or auto."),
+    ] = "auto",
+    source: Annotated[
+        str,
+        typer.Option(help="Where distances come from: weighted columns, columns, latent, or auto to choose."),
+    ] = "auto",
+    draws: Draws = 100,
+    levels: Levels = "5,20",
+    text: Annotated[
+        str | None, typer.Option(help="Column of texts by whose words groups are named; by columns if not given.")
+    ] = None,
+    support: Annotated[
+        float, typer.Option(min=0, max=1, help="Of an .html or .nwk file: collapse branches below this support.")
+    ] = 0.0,
+    id_: Id = None,
+    seed: Seed = 0,
+) -> None:
+    """Find the tree of the rows, with the support of every branch.
+
+    A table of groups also keeps them with the run, for `horoball place`.
+
+    Example: horoball tree run cells.csv -o tree.html --by-label
+    """
+    from horoball.data.files.names import title_of
+    from horoball.data.vectors.texts import read_texts
+    from horoball.estimators.places import places_of, save_places
+    from horoball.estimators.trees import table_taxonomy, table_tree
+    from horoball.export.embedding import ENDINGS
+    from horoball.export.tree_file import check_tree_ending, write_tree
+    from horoball.training.table.run import Run
+    from horoball.viewer import view_run, view_tree
+
+    check_tree_ending(output, ".html")
+    groups = _numbers(levels)
+    fitted = Run.load(run)
+    table = fitted.read(data, id_)
+    labels = table.read_labels() if by_label else None
+    if by_label and labels is None:
+        raise ValueError("--by-label needs a label column: fit the model with --label, and give data that have it.")
+    texts = None if text is None else read_texts(data, text)
+    names = table.read_names()
+    called = None if names is None or by_label else [str(name) for name in names]
+    options: dict[str, Any] = {"labels": labels, "names": called, "root": root, "method": method, "source": source}
+    with _watched() as told:
+        found = table_tree(fitted, table, draws=draws, seed=seed, told=told, **options)
+    _tell(found)
+    if support and output.suffix.lower() in (".html", ".nwk", ".newick"):
+        found = found.collapse(support)
+    if output.suffix.lower() != ".html":
+        made = table_taxonomy(fitted, table, found, _within(groups, found), texts=texts)
+        write_tree(found, output, names=names, id_column=table.name_column, groups=made)
+        if output.suffix.lower() in ENDINGS:
+            say(made)
+            if fitted.model.likelihood.numeric and not fitted.record.covariates:
+                save_places(places_of(fitted, table, made, seed=seed), fitted, run)
+    elif fitted.model.ball.is_euclidean:  # there is no disc beside the tree
+        view_tree(found, labels=called, title=title_of(data), path=output)
+    else:
+        view_run(fitted, table, tree=found, title=title_of(data), path=output)
+    say(f"{found.leaves:,} leaves: {output}")
+
+
+@app.command()
+@reports_errors
+def place(
+    run: RunFolder,
+    data: Data,
+    output: TableFile,
+    threshold: Annotated[
+        float, typer.Option(min=0, max=1, help="Probability of the deepest group that is named. Larger is less deep.")
+    ] = 0.5,
+    id_: Id = None,
+) -> None:
+    """Write where new rows belong among the groups of `horoball tree`, with the probability of each step.
+
+    Example: horoball place run new.parquet -o places.csv
+    """
+    from horoball.estimators.places import load_places, table_points
+    from horoball.export.embedding import check_ending, write_table
+    from horoball.export.places import places_table
+    from horoball.training.table.run import Run
+
+    check_ending(output)
+    fitted = Run.load(run)
+    placer = load_places(run, fitted)
+    table = fitted.read(data, id_)
+    placed = placer.place(table_points(fitted, table))
+    write_table(places_table(placed, threshold, names=table.read_names(), id_column=table.name_column), output)
+    sure = int((placed.depth(threshold) > 0).sum())
+    say(f"{table.rows:,} rows, {sure:,} of them placed with a probability of at least {threshold:g}: {output}")
+
+
+@graph_app.command("tree")
+@reports_errors
+def tree_of_graph(
+    run: GraphFolder,
+    output: TreeFile,
+    root: Root = "center",
+    draws: Draws = 100,
+    levels: Levels = "5,20",
+    seed: Seed = 0,
+) -> None:
+    """Find the tree of the nodes, with the support of every branch.
+
+    Example: horoball graph tree run -o tree.nwk
+    """
+    from horoball.estimators.trees import graph_tree
+    from horoball.export.tree_file import check_tree_ending, write_tree
+    from horoball.hierarchy import taxonomy
+    from horoball.training.graph.run import GraphRun
+    from horoball.viewer import view_tree
+
+    check_tree_ending(output, ".html")
+    groups = _numbers(levels)
+    fitted = GraphRun.load(run)
+    with _watched() as told:
+        found = graph_tree(fitted, root=root, draws=draws, seed=seed, told=told)
+    _tell(found)
+    if output.suffix.lower() == ".html":
+        view_tree(found, title=run.resolve().name, path=output)
+    else:
+        made = taxonomy(found, _within(groups, found))
+        write_tree(found, output, names=fitted.graph.names, id_column="node", groups=made)
+    say(f"{found.leaves:,} leaves: {output}")
+
+
+@contextmanager
+def _watched() -> Iterator[Callable[[int, int], None]]:
+    """A bar for the replicates, which take minutes for many rows."""
+    from rich.progress import Progress
+
+    try:
+        with Progress(console=console, transient=True) as progress:
+            bar = progress.add_task("Replicates", total=None)
+            yield lambda done, of: progress.update(bar, completed=done, total=of)
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt("Stopped. No tree was written.") from None
+
+
+def _tell(found: Tree) -> None:
+    """What was chosen and why, and how much of it to believe."""
+    results: dict[str, Any] = {"leaves": found.leaves, "rows": int(found.size.sum())}
+    results |= {"method": found.method, "distances": found.source}
+    if found.evidence:
+        results["correlation with distances in unseen columns"] = {
+            f"{one.source}, {one.method}": one.correlation for one in found.evidence
+        }
+    if found.support is not None:
+        inner = found.support[found.leaves : -1]
+        results["branches"] = len(inner)
+        for low in (0.5, 0.7, 0.9):
+            results[f"with support of at least {low}"] = int((inner >= low).sum())
+    print_table(results)
+
+
+def _numbers(text: str) -> list[int]:
+    parts = [part.strip() for part in text.split(",") if part.strip()]
+    if not parts or not all(part.isdecimal() and int(part) >= 1 for part in parts):
+        raise ValueError(f"--levels expects numbers of groups, such as 5,20, got {text!r}.")
+    return [int(part) for part in parts]
+
+
+def _within(groups: list[int], found: Tree) -> list[int]:
+    """A small tree has fewer leaves than the groups that are asked for by default."""
+    return [number for number in groups if number <= found.leaves] or [found.leaves]

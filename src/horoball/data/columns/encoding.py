@@ -1,0 +1,185 @@
+"""Values of columns as numbers that a model sees, and numbers that a model draws as values of columns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from horoball.data.columns.dates import UNITS, date_features, days_since_1970
+from horoball.data.tables.column_types import OTHER, Column, Schema
+
+__all__ = ["Unseen", "decode", "encode", "level_text"]
+
+
+def level_text(value: Any) -> str:
+    """A value as the text of a level: 1 and 1.0 alike.
+
+    Example:
+        >>> level_text(1.0), level_text("a")
+        ('1', 'a')
+    """
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+
+
+class Unseen:
+    """Values that no level stands for, counted by column: they are taken as missing, which is said once.
+
+    Example:
+        >>> unseen = Unseen()
+        >>> unseen.add("country", ["XY"])
+        >>> str(unseen)
+        "1 value that the model has not seen is taken as missing: country 'XY'"
+    """
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._first: dict[str, str] = {}
+
+    def add(self, column: str, values: list[Any]) -> None:
+        """Note values of a column."""
+        self.count += len(values)
+        if values:
+            self._first.setdefault(column, str(values[0]))
+
+    def __str__(self) -> str:
+        shown = ", ".join(f"{name[:40]} {value[:40]!r}" for name, value in list(self._first.items())[:5])
+        are = "value that the model has not seen is" if self.count == 1 else "values that the model has not seen are"
+        return f"{self.count:,} {are} taken as missing: {shown}"
+
+
+def encode(schema: Schema, frame: Any, unseen: Unseen | None = None) -> np.ndarray:
+    """Rows of numbers from an Arrow table: float32, missing values NaN.
+
+    Args:
+        schema: What the columns are.
+        frame: An Arrow table or record batch with all columns that are used, by name.
+        unseen: Where values without a level are noted.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> schema = Schema((Column("b", "binary", "", form="text", levels=("no", "yes")),))
+        >>> encode(schema, pa.table({"b": ["yes", None, "no"]})).ravel()
+        array([ 1., nan,  0.], dtype=float32)
+    """
+    out = np.empty((frame.num_rows, len(schema.features)), np.float32)
+    names = {name: number for number, name in enumerate(frame.schema.names)}
+    for column, place in schema.slices():
+        values = frame.column(names[column.name])
+        with np.errstate(over="ignore"):
+            out[:, place] = _encoded(column, values, unseen)
+    return out
+
+
+def _encoded(column: Column, values: Any, unseen: Unseen | None) -> np.ndarray:
+    import pyarrow as pa
+
+    if pa.types.is_dictionary(values.type):
+        values = values.cast(values.type.value_type)
+    if column.kind == "date":
+        return date_features(days_since_1970(_as_dates(column, values), column.form), column.start)
+    if column.levels:
+        return _codes(column, values, unseen)[:, None]
+    if not (
+        pa.types.is_integer(values.type)
+        or pa.types.is_floating(values.type)
+        or pa.types.is_boolean(values.type)
+        or pa.types.is_decimal(values.type)
+        or pa.types.is_null(values.type)
+    ):
+        raise ValueError(
+            f"Column {column.name[:40]!r} holds {values.type}, but the model was fitted to numbers ({column.kind}). "
+            "Give it numbers."
+        )
+    x = values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    if bool(np.isinf(x).any()):
+        raise ValueError(f"Column {column.name[:40]!r} holds an infinite number. Remove it, or leave its cell empty.")
+    if column.kind == "circular":
+        x = x - column.start
+    return x[:, None]
+
+
+def _as_dates(column: Column, values: Any) -> Any:
+    """Dates of a file whose dates are few, all missing, or of another unit."""
+    import pyarrow as pa
+
+    good = pa.types.is_temporal(values.type) if column.form not in UNITS else not pa.types.is_temporal(values.type)
+    if pa.types.is_null(values.type):
+        return values.cast(pa.float64() if column.form in UNITS else pa.timestamp("ms"))
+    if not good or pa.types.is_string(values.type):
+        raise ValueError(
+            f"Column {column.name[:40]!r} holds {values.type}, but the model was fitted to dates ({column.form})."
+        )
+    return values
+
+
+def _codes(column: Column, values: Any, unseen: Unseen | None) -> np.ndarray:
+    """Numbers of the levels; a value without one is in `OTHER` if there is one, and missing if not."""
+    encoded = (
+        values.combine_chunks().dictionary_encode() if hasattr(values, "combine_chunks") else values.dictionary_encode()
+    )
+    place = {level: float(number) for number, level in enumerate(column.levels)}
+    found = []
+    new = []
+    for value in encoded.dictionary.to_pylist():
+        code = place.get(level_text(value), place.get(OTHER) if column.kind == "category" else None)
+        found.append(np.nan if code is None else code)
+        if code is None and not (isinstance(value, float) and value != value):
+            new.append(value)
+    if unseen is not None:
+        unseen.add(column.name, new)
+    table = np.array([*found, np.nan])
+    return table[encoded.indices.fill_null(len(found)).to_numpy(zero_copy_only=False).astype(np.int64)]
+
+
+def decode(schema: Schema, x: np.ndarray) -> Any:
+    """An Arrow table of typed columns from rows of numbers: the inverse of `encode`, rounded to what a column holds.
+
+    Args:
+        schema: What the columns are.
+        x: Rows in their own units; NaN becomes missing.
+
+    Example:
+        >>> schema = Schema((Column("b", "binary", "", form="truth"), Column("n", "count", "", form="whole")))
+        >>> decode(schema, np.array([[1.0, 3.0], [0.0, np.nan]])).to_pylist()
+        [{'b': True, 'n': 3}, {'b': False, 'n': None}]
+    """
+    import pyarrow as pa
+
+    columns = {column.name: _decoded(column, np.asarray(x[:, place], np.float64)) for column, place in schema.slices()}
+    return pa.table(columns)
+
+
+def _decoded(column: Column, x: np.ndarray) -> Any:
+    import pyarrow as pa
+
+    first = x[:, 0]
+    gone = np.isnan(first)
+    if column.kind == "date":
+        days = np.where(gone, 0.0, first) + column.start
+        if column.form in UNITS:
+            return pa.array(np.rint(days * UNITS[column.form]).astype(np.int64), mask=gone)
+        if column.form == "date":
+            return pa.array(np.rint(days).astype("int64").astype("datetime64[D]"), pa.date32(), mask=gone)
+        return pa.array(np.rint(days * 86_400).astype("int64").astype("datetime64[s]"), mask=gone)
+    if column.kind in ("category", "ordinal") or column.levels:
+        codes = np.where(gone, 0, np.rint(first)).astype(np.int64).clip(0, len(column.levels) - 1)
+        kind = {"whole": float, "number": float}.get(column.form)
+        if kind is not None and OTHER not in column.levels:
+            return _numbers(column, np.array([float(level) for level in column.levels])[codes], gone)
+        return pa.DictionaryArray.from_arrays(pa.array(codes, pa.int32(), mask=gone), pa.array(column.levels)).cast(
+            pa.string()
+        )
+    if column.form == "truth":
+        return pa.array(np.where(gone, 0, first) >= 0.5, mask=gone)
+    return _numbers(column, first + column.start if column.kind == "circular" else first, gone)
+
+
+def _numbers(column: Column, x: np.ndarray, gone: np.ndarray) -> Any:
+    import pyarrow as pa
+
+    if column.form != "whole":
+        return pa.array(np.where(gone, 0.0, x), mask=gone)
+    # Half a unit is the least that a positive whole number is drawn as: rounded to 0 it would not be positive.
+    least = 1.0 if column.kind == "positive" else -(2.0**62)
+    return pa.array(np.where(gone, 0.0, np.rint(x).clip(least, 2.0**62)).astype(np.int64), mask=gone)

@@ -1,0 +1,166 @@
+"""What one pass over a column tells: how many values it has, which, how they are spread, and whether they are an id."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from typing import Any
+
+import numpy as np
+
+from horoball.data.columns.dates import days_since_1970
+
+__all__ = ["Profile", "profile_batches"]
+
+_MOST_DISTINCT = 10_000  # values that are counted; a column with more is no category
+_SAMPLE = 4096  # numbers of a batch that are kept to judge the shape of a column
+
+
+class Profile:
+    """What is known of a column of Arrow data, a batch at a time.
+
+    Args:
+        name: Name of the column.
+        kind: Its Arrow type.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> profile = Profile("a", pa.int64())
+        >>> profile.add(pa.array([3, None, 5]))
+        >>> profile.rows, profile.missing, profile.low, profile.high, profile.whole, profile.distinct
+        (3, 1, 3.0, 5.0, True, 2)
+    """
+
+    def __init__(self, name: str, kind: Any) -> None:
+        import pyarrow as pa
+
+        self.name = name
+        self.ordered = pa.types.is_dictionary(kind) and bool(kind.ordered)
+        self.type = kind.value_type if pa.types.is_dictionary(kind) else kind
+        self.rows = self.missing = 0
+        self.counts: Counter[Any] | None = Counter()  # None: more values than are counted
+        self.repeats = False  # whether a value has occurred twice, as long as they were counted
+        self.low, self.high, self.whole = np.inf, -np.inf, True
+        self.rising = self.falling = True  # whether every number is above, or below, the one before it
+        self._last: float | None = None
+        self._sample: list[np.ndarray] = []
+        self._digest = hashlib.sha256()
+        self.dictionary: list[str] = []  # of an ordered category, in its order
+
+    @property
+    def is_number(self) -> bool:
+        """Whether the column holds numbers."""
+        import pyarrow as pa
+
+        return pa.types.is_integer(self.type) or pa.types.is_floating(self.type) or pa.types.is_decimal(self.type)
+
+    @property
+    def is_whole_type(self) -> bool:
+        """Whether its type is one of whole numbers."""
+        import pyarrow as pa
+
+        return pa.types.is_integer(self.type)
+
+    @property
+    def is_text(self) -> bool:
+        """Whether it holds text."""
+        import pyarrow as pa
+
+        return (
+            pa.types.is_string(self.type) or pa.types.is_large_string(self.type) or pa.types.is_string_view(self.type)
+        )
+
+    @property
+    def observed(self) -> int:
+        """Values that are there."""
+        return self.rows - self.missing
+
+    @property
+    def distinct(self) -> int | None:
+        """How many different values there are; None if they are too many to count."""
+        return None if self.counts is None else len(self.counts)
+
+    @property
+    def digest(self) -> str:
+        """Equal for columns of equal values."""
+        return self._digest.hexdigest()
+
+    @property
+    def sample(self) -> np.ndarray:
+        """Some of the numbers, none missing."""
+        return np.concatenate(self._sample) if self._sample else np.empty(0)
+
+    def add(self, values: Any) -> None:
+        """Take in the values that follow, an Arrow array."""
+        import pyarrow as pa
+
+        if pa.types.is_dictionary(values.type):
+            if self.ordered and not self.dictionary:
+                self.dictionary = [str(value) for value in values.dictionary.to_pylist()]
+            values = values.dictionary_decode()
+        self.rows += len(values)
+        if self.is_number:
+            x = values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)  # missing ones become NaN
+            self._digest.update(x.tobytes())
+            there = x[~np.isnan(x)]
+            self._add_numbers(there)
+            self.missing += len(x) - len(there)
+            if self.counts is not None:
+                found, times = np.unique(there, return_counts=True)
+                self._count(found.tolist(), times)
+            return
+        self.missing += values.null_count
+        if pa.types.is_date(self.type) or pa.types.is_timestamp(self.type):
+            days = days_since_1970(values, "time")
+            self._add_numbers(days[~np.isnan(days)])
+        encoded = values.dictionary_encode()
+        codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+        texts = encoded.dictionary.to_pylist()
+        self._digest.update(codes.tobytes() + repr(texts).encode("utf-8", "surrogatepass"))
+        if self.counts is not None:
+            self._count(texts, np.bincount(codes[codes >= 0], minlength=len(texts)))
+
+    def _count(self, values: list[Any], times: np.ndarray) -> None:
+        assert self.counts is not None  # noqa: S101  the caller has looked
+        self.repeats |= bool((times > 1).any()) or any(value in self.counts for value in values)
+        for value, count in zip(values, times.tolist(), strict=True):
+            self.counts[value] += count
+        if len(self.counts) > _MOST_DISTINCT:
+            self.counts = None
+
+    def _add_numbers(self, x: np.ndarray) -> None:
+        if not len(x):
+            return
+        self.low, self.high = min(self.low, float(x.min())), max(self.high, float(x.max()))
+        with np.errstate(invalid="ignore"):
+            self.whole = self.whole and bool((x == np.rint(x)).all())
+            steps = np.diff(x if self._last is None else np.concatenate(([self._last], x)))
+        self.rising, self.falling = self.rising and bool((steps > 0).all()), self.falling and bool((steps < 0).all())
+        self._last = float(x[-1])
+        self._sample.append(x[:: max(1, len(x) // _SAMPLE)])
+
+
+def profile_batches(schema: Any, batches: Any, where: str = "The table") -> list[Profile]:
+    """A profile of each column; refuses columns of lists and records, which have no single values.
+
+    Args:
+        schema: Arrow schema.
+        batches: Arrow record batches, or tables.
+        where: What the table is called in messages.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> table = pa.table({"a": [1, 2], "b": ["x", None]})
+        >>> [profile.missing for profile in profile_batches(table.schema, table.to_batches())]
+        [0, 1]
+    """
+    import pyarrow as pa
+
+    for field in schema:
+        if pa.types.is_nested(field.type):
+            raise ValueError(f"{where}: column {field.name[:40]!r} holds {field.type}, no single values. Leave it out.")
+    profiles = [Profile(field.name, field.type) for field in schema]
+    for batch in batches:
+        for profile, column in zip(profiles, batch.columns, strict=True):
+            profile.add(column)
+    return profiles

@@ -1,0 +1,3 @@
+"""What a file may be: names, limits by size, damaged contents."""
+
+__all__: list[str] = []

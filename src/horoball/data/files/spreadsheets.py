@@ -1,0 +1,94 @@
+"""Tables in .xlsx files: the first sheet, whose first row has the names of the columns."""
+
+from __future__ import annotations
+
+import datetime
+import warnings
+from collections.abc import Sequence
+from typing import IO, Any
+
+from horoball.runtime.extras import require_openpyxl
+
+__all__ = ["column_of", "read_sheet"]
+
+_MOST_CELLS = 1 << 27  # of a sheet; Excel's own limit is 2³⁴
+
+
+def read_sheet(file: IO[bytes], path: str, aside: Sequence[str] = ()) -> Any:
+    """The Arrow table of a spreadsheet.
+
+    Args:
+        file: The open file.
+        path: Its name, for messages.
+        aside: Columns that stay text.
+
+    Example:
+        >>> callable(read_sheet)  # needs openpyxl
+        True
+    """
+    import pyarrow as pa
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of openpyxl: on styles and links, which are not read
+        names, cells = _cells(file, path)
+    kept = [
+        column_of([_text(v) for v in values] if name in aside else values)
+        for name, values in zip(names, cells, strict=True)
+    ]
+    return pa.table(kept, names=names)
+
+
+def _cells(file: IO[bytes], path: str) -> tuple[list[str], list[list[Any]]]:
+    """Names and values of the columns; rows without any value are left out."""
+    try:
+        book = require_openpyxl().load_workbook(file, read_only=True, data_only=True, keep_links=False)
+    except ValueError as error:
+        first = str(error).splitlines()[0][:200].rstrip(" .")  # followed by advice to those who write such files
+        raise ValueError(f"{path} is not a sound spreadsheet: {first}. Save it anew, or as .csv.") from error
+    try:
+        rows = book.worksheets[0].iter_rows(values_only=True)
+        header = next((row for row in rows if any(cell is not None for cell in row)), None)
+        if header is None:
+            raise ValueError(f"{path} has no rows.")
+        last = max(number for number, cell in enumerate(header) if cell is not None) + 1
+        names = ["" if cell is None else str(cell) for cell in header[:last]]
+        cells: list[list[Any]] = [[] for _ in names]
+        for number, row in enumerate(rows):
+            if number * len(names) > _MOST_CELLS:
+                raise ValueError(f"{path} has more than {_MOST_CELLS:,} cells. Save it as .parquet.")
+            if any(cell is not None for cell in row):
+                for column, cell in zip(cells, [*row, *[None] * last], strict=False):
+                    column.append(cell)
+    finally:
+        book.close()
+    return names, cells
+
+
+def column_of(values: list[Any]) -> Any:
+    """Cells as an Arrow array of one type: truths, whole numbers, numbers, dates, times, otherwise text.
+
+    Example:
+        >>> [str(column_of(values).type) for values in ([1, None], [1, 2.5], ["a", 1], [True, False])]
+        ['int64', 'double', 'string', 'bool']
+    """
+    import pyarrow as pa
+
+    there = [value for value in values if value is not None and value != ""]
+    values = [None if value == "" else value for value in values]
+    if all(isinstance(value, bool) for value in there):
+        return pa.array(values, pa.bool_() if there else pa.null())
+    if all(isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 62 for value in there):
+        return pa.array(values, pa.int64())
+    if all(isinstance(value, int | float) and not isinstance(value, bool) for value in there):
+        return pa.array([None if value is None else float(value) for value in values], pa.float64())
+    if all(isinstance(value, datetime.datetime) for value in there):
+        if all(value.time() == datetime.time() for value in there):
+            return pa.array([None if value is None else value.date() for value in values], pa.date32())
+        return pa.array(values, pa.timestamp("s"))
+    return pa.array([_text(value) for value in values], pa.string())
+
+
+def _text(value: Any) -> str | None:
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return None if value is None else str(value)

@@ -1,0 +1,252 @@
+"""Lines of two node ids, with any separator."""
+
+from __future__ import annotations
+
+import csv
+import logging
+import re
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from horoball.data.readers.triples import refuse_relations, refuse_triples
+from horoball.data.tables.column_names import some_names
+
+__all__ = ["EdgeLines", "Ends", "ends_of", "named_ends"]
+
+_LOG = logging.getLogger("horoball")
+_NAMES = (  # of columns that hold ends
+    ("source", "target"), ("from", "to"), ("src", "dst"), ("u", "v"), ("head", "tail"), ("subject", "object")
+)  # fmt: skip
+_COMMENT = re.compile(rb"^[ \t]*[#%].*\n?", re.MULTILINE)
+_ZERO = re.compile(rb"(?<![\w.])0[0-9xX]")
+_ZERO_FIRST = "^[+-]?0[0-9xX]"
+_AFTER_TWO = re.compile(rb"^(\S+ \S+) .*$", re.MULTILINE)
+
+
+class Ends(NamedTuple):
+    """The two ends of every edge, as a file or a table has them: pyarrow arrays of ids.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> Ends(pa.array(["cat", "dog"]), pa.array(["animal", "animal"])).first.to_pylist()
+        ['cat', 'dog']
+    """
+
+    first: Any
+    second: Any
+
+
+def named_ends(names: list[str]) -> tuple[int, int] | None:
+    """The columns with the ends of edges by their names: source and target, from and to, head and tail, and others.
+
+    Example:
+        >>> named_ends(["id", "From", "to"]), named_ends(["a", "b"])
+        ((1, 2), None)
+    """
+    low = [name.strip().lower() for name in names]
+    return next(((low.index(a), low.index(b)) for a, b in _NAMES if a in low and b in low), None)
+
+
+def ends_of(names: list[str], where: str) -> tuple[int, int]:
+    """Which columns hold the ends of edges: those that are called so, or the first two.
+
+    Example:
+        >>> ends_of(["weight", "Source", "target"], "The file")
+        (1, 2)
+    """
+    if len(names) < 2:
+        raise ValueError(f"{where} has {len(names)} column, expected two: the ends of each edge.")
+    found = named_ends(names)
+    if found is None:
+        refuse_relations(names, where)
+        found = (0, 1)
+    if len(names) > 2:
+        _LOG.info("Took columns %d and %d of %s; the others, such as weights, are ignored.", *np.add(found, 1), where)
+    return found
+
+
+class EdgeLines:
+    r"""Lines of text with the two ends of an edge each.
+
+    pyarrow reads millions of lines a second, but knows neither comments nor runs of blanks, so that both are taken
+    out of the bytes first. Lines are looked at one by one only to say which is wrong.
+
+    Args:
+        path: The file's name, for messages.
+        data: What it holds.
+        delimiter: What stands between columns; told by the lines if None.
+
+    Example:
+        >>> EdgeLines("a.txt", b"# pets\ncat  animal\ndog animal 0.5\n", None).ends().first.to_pylist()
+        ['cat', 'dog']
+    """
+
+    def __init__(self, path: str, data: bytes, delimiter: str | None) -> None:
+        self.path, self.table, self.problem = path, delimiter is not None, ""
+        self.original = data.removeprefix(b"\xef\xbb\xbf").replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        data = self.original
+        if b"#" in data or b"%" in data:
+            data = _COMMENT.sub(b"", data)
+        data = data.strip(b" \n") if delimiter != "\t" else data.strip(b"\n")
+        if not data:
+            raise ValueError(f"{path} is empty: it has no edges. Expected a line with two node ids for each edge.")
+        self.delimiter = delimiter or self._delimiter(data)
+        # pyarrow takes a single line without an end for none.
+        self.data = (_single_blanks(data) if self.delimiter == " " else data) + b"\n"
+        self.first = self._fields(self.data.split(b"\n", 1)[0])
+
+    def _delimiter(self, data: bytes) -> str:
+        """A tab if it is in every line, since names may hold blanks then; a comma if the first line has no blank."""
+        first = data.split(b"\n", 1)[0]
+        tabs = first.count(b"\t")
+        if tabs and data.count(b"\t") == tabs * (data.count(b"\n") + 1):
+            return "\t"
+        return "," if b"," in first and not first.split(b",")[0].strip().count(b" ") else " "
+
+    def _fields(self, line: bytes) -> list[str]:
+        text = line.decode(errors="replace")
+        if self.delimiter == " ":
+            return text.split()
+        try:
+            return [field.strip() for field in next(csv.reader([text], delimiter=self.delimiter), [])]
+        except csv.Error:  # a field longer than any id
+            return [text]
+
+    def ends(self) -> Ends:
+        """The two columns: of whole numbers if all are, else of text."""
+        import pyarrow.compute as pc
+
+        if len(self.first) < 2:
+            self._refuse_lines((0, 1))
+        if self.table and named_ends(self.first) is None and len(self.first) > 3:
+            self._refuse_matrix()
+        columns = ends_of(self.first, self.path)
+        if len(self.first) == 3 and named_ends(self.first) is None:
+            refuse_triples(self._rows(), self.path)
+        found = self._found(columns)
+        if found is None:
+            self._refuse_lines(columns)
+            self.data = _AFTER_TWO.sub(rb"\1", self.data)  # lines of different lengths, such as networkx writes
+            found = self._found(columns)
+        if found is None:
+            raise ValueError(f"{self.path} is not a list of edges: {self.problem}")
+        if not len(found.first):
+            raise ValueError(f"{self.path} has no edges below its header line: {some_names(self.first)}.")
+        if found.first.null_count or found.second.null_count:
+            self._refuse_lines(columns, _MISSING)
+        if str(found.first.type) == "string" and any(pc.any(pc.equal(end, "")).as_py() for end in found):
+            self._refuse_lines(columns, ("",))
+        return found
+
+    def _rows(self) -> Iterator[list[str]]:
+        """Lines as fields, without the first if there are others: it may be a header."""
+        start = self.data.index(b"\n") + 1
+        while (end := self.data.find(b"\n", start)) >= 0:
+            yield self._fields(self.data[start:end])
+            start = end + 1
+        if self.data.count(b"\n") == 1:
+            yield self.first
+
+    def _found(self, columns: tuple[int, int]) -> Ends | None:
+        """Numbers, below a header if the first line holds none; else text, below the header of a table.
+
+        A line whose words are ids further down is an edge, and no header.
+        """
+        import pyarrow.compute as pc
+
+        text = not any(_is_number(self.first[column]) for column in columns)
+        numbers = self._read(columns, header=text, whole=True)
+        if numbers is not None and not self._are_words(columns, header=text):
+            return numbers
+        named = named_ends(self.first) is not None
+        header = named or (text and self.table)
+        words = self._read(columns, header=header, whole=False)
+        if words is not None and header and not named:
+            if any(pc.any(pc.equal(end, self.first[column])).as_py() for end in words for column in columns):
+                return self._read(columns, header=False, whole=False)
+            _LOG.warning("Took the first line of %s as its header: %s.", self.path, some_names(self.first))
+        return words
+
+    def _are_words(self, columns: tuple[int, int], header: bool) -> bool:
+        """Whether ids are written as no number is: 007 and 7 are two nodes, and 0x10 is not 16."""
+        import pyarrow.compute as pc
+
+        if not _ZERO.search(self.data):
+            return False
+        words = self._read(columns, header=header, whole=False)
+        return words is not None and any(pc.any(pc.match_substring_regex(end, _ZERO_FIRST)).as_py() for end in words)
+
+    def _read(self, columns: tuple[int, int], header: bool, whole: bool) -> Ends | None:
+        """Two columns, or None if they do not hold what is asked for."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+        import pyarrow.csv
+
+        names = [f"f{column}" for column in columns]
+        kind = pa.int64() if whole else pa.string()
+        lines = self.data.partition(b"\n")[2] if header else self.data
+        if not lines:
+            return None if whole else Ends(pa.array([], kind), pa.array([], kind))
+        try:
+            table = pa.csv.read_csv(
+                pa.BufferReader(lines),
+                read_options=pa.csv.ReadOptions(autogenerate_column_names=True, block_size=1 << 24),
+                parse_options=pa.csv.ParseOptions(
+                    delimiter=self.delimiter, quote_char=False if self.delimiter == " " else '"'
+                ),
+                convert_options=pa.csv.ConvertOptions(
+                    include_columns=names, column_types=dict.fromkeys(names, kind), strings_can_be_null=False
+                ),
+            )
+        except (pa.ArrowInvalid, pa.ArrowKeyError) as error:
+            self.problem = str(error).splitlines()[0]
+            return None
+        if whole:
+            return Ends(table.column(0), table.column(1))
+        return Ends(*(pc.utf8_trim_whitespace(table.column(position)) for position in (0, 1)))
+
+    def _refuse_matrix(self) -> None:
+        """As many lines as columns, maybe below a header, are an adjacency matrix rather than edges."""
+        if self.data.count(b"\n") - len(self.first) in (0, 1):
+            raise ValueError(
+                f"{self.path} has {len(self.first)} columns and as many lines, as an adjacency matrix has. Save it as "
+                "a scipy sparse matrix (.npz), or call the columns with the ends of edges source and target."
+            )
+
+    def _refuse_lines(self, columns: tuple[int, int], missing: tuple[str, ...] = ()) -> None:
+        """Name the first line that lacks an end, if there is one."""
+        for number, line in enumerate(self.original.split(b"\n"), 1):
+            if not line.strip() or line.lstrip()[:1] in (b"#", b"%"):
+                continue
+            fields = self._fields(line)
+            shown = repr(line.decode(errors="replace").strip()[:40])
+            if len(fields) <= max(columns):
+                raise ValueError(
+                    f"{self.path}, line {number}: expected two node ids, got {len(fields)} column"
+                    f"{'' if len(fields) == 1 else 's'}: {shown}."
+                )
+            if any(fields[column].lower() in missing for column in columns):
+                raise ValueError(
+                    f"{self.path}, line {number}: a node id is missing: {shown}. Fill or drop such lines first."
+                )
+
+
+_MISSING = ("", "na", "n/a", "#n/a", "nan", "-nan", "null", "<na>", "none")  # what pyarrow takes for no number
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _single_blanks(data: bytes) -> bytes:
+    """One blank between words, none around lines."""
+    data = data.replace(b"\t", b" ")
+    while b"  " in data:
+        data = data.replace(b"  ", b" ")
+    return data.replace(b"\n ", b"\n").replace(b" \n", b"\n")

@@ -1,0 +1,128 @@
+"""Mixed tables in Parquet files too large for memory: looked through once, then read and encoded group by group."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from horoball.data.columns.encoding import Unseen, encode
+from horoball.data.columns.profile import Profile, profile_batches
+from horoball.data.readers.parquet import MAX_BYTES_IN_MEMORY, ParquetTable, parquet_files
+from horoball.data.tables.column_roles import ReadOptions, choose, with_index
+from horoball.data.tables.column_types import Schema
+from horoball.data.tables.row_groups import ParquetFiles, RowReader, Stretch
+from horoball.data.tables.table import Table
+
+__all__ = ["MixedParquetTable", "is_parquet", "profile_parquet"]
+
+_BATCH = 1 << 16  # rows that are looked at together
+
+
+def is_parquet(path: str) -> bool:
+    """Whether a path is of Parquet files: by its ending, or a folder.
+
+    Example:
+        >>> is_parquet("rows.csv"), is_parquet("rows.parquet")
+        (False, True)
+    """
+    return path.lower().endswith(".parquet") or ("://" not in path and Path(path).is_dir())
+
+
+def profile_parquet(path: str, features: Callable[[list[str]], list[str]]) -> tuple[list[str], list[Profile]]:
+    """Names of all columns, and a profile of those that are features, from one pass over the files.
+
+    Args:
+        path: A file, or a folder of files.
+        features: Which of the names are features.
+
+    Example:
+        >>> import pyarrow as pa, pyarrow.parquet as pq, tempfile, pathlib
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "rows.parquet"
+        >>> pq.write_table(pa.table({"a": [1.0, None], "kind": ["x", "y"]}), path)
+        >>> names, profiles = profile_parquet(str(path), lambda names: ["a"])
+        >>> names, profiles[0].missing
+        (['a', 'kind'], 1)
+    """
+    import pyarrow as pa
+
+    files = ParquetFiles(parquet_files(path))
+    first = files.open(0).schema_arrow
+    chosen = features(list(first.names))
+
+    def batches() -> Any:
+        for number in range(len(files.paths)):
+            file = files.open(number)
+            for group in range(file.metadata.num_row_groups):
+                with files.reading(number, group):
+                    yield from file.iter_batches(_BATCH, row_groups=[group], columns=chosen)
+
+    schema = pa.schema([first.field(name) for name in chosen])
+    return list(first.names), profile_batches(schema, batches(), str(path))
+
+
+class MixedParquetTable(ParquetTable):
+    """Parquet files whose columns are of several kinds, encoded as they are read.
+
+    Args:
+        path: A file, or a folder of files.
+        schema: What the columns are.
+        options: Which column is the label, and which holds the rows' names.
+
+    Example:
+        >>> import pyarrow as pa, pyarrow.parquet as pq, tempfile, pathlib
+        >>> from horoball.data.tables.column_types import Column
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "rows.parquet"
+        >>> pq.write_table(pa.table({"b": ["no", "yes", None]}), path)
+        >>> schema = Schema((Column("b", "binary", "", form="text", levels=("no", "yes")),))
+        >>> next(MixedParquetTable(str(path), schema, ReadOptions()).blocks()).ravel()
+        tensor([0., 1., nan])
+    """
+
+    def __init__(self, path: str, schema: Schema, options: ReadOptions) -> None:
+        files = parquet_files(path)
+        names = list(ParquetFiles(files).open(0).schema_arrow.names)
+        self._source = [column.name for column in schema.used]
+        found = with_index(options._replace(columns=self._source), names, path)
+        chosen = choose(names, found, path)
+        super().__init__(files, chosen.label, chosen.ids, self._source)
+        self.name_column, self.schema, self.columns = chosen.name_column, schema, schema.names
+        self.unseen = Unseen()
+
+    def held(self) -> Table:
+        """The same table in memory, if it is small; this one if it is not."""
+        if self.decoded_bytes() > MAX_BYTES_IN_MEMORY:
+            return self
+        table = self.in_memory()
+        table.schema = self.schema
+        return table
+
+    def _features(self, schema: Any, aside: Sequence[str], path: str, columns: Sequence[str] | None) -> list[str]:
+        missing = [name for name in self._source if name not in schema.names]
+        if missing:
+            raise ValueError(f"{path} has no column {missing[0][:40]!r}. All files need the same columns.")
+        return list(self._source)
+
+    def _reader(self) -> _MixedReader:
+        assert self.schema is not None  # noqa: S101  set on making
+        return _MixedReader(self._files, self._source, self.schema, self.unseen)
+
+
+class _MixedReader(RowReader):
+    """Stretches of row groups as rows of numbers."""
+
+    def __init__(self, files: ParquetFiles, columns: list[str], schema: Schema, unseen: Unseen) -> None:
+        super().__init__(files, columns)
+        self._schema, self._unseen = schema, unseen
+
+    def read(self, stretches: Sequence[Stretch]) -> np.ndarray:
+        """Their rows below each other, a C-ordered float32 array."""
+        out = np.empty((sum(stretch.rows for stretch in stretches), len(self._schema.names)), np.float32)
+        start = 0
+        for stretch in stretches:
+            for frame in self._whole(stretch) if stretch.whole else self._part(stretch):
+                out[start : start + frame.num_rows] = encode(self._schema, frame, self._unseen)
+                start += frame.num_rows
+        return out

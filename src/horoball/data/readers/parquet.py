@@ -1,0 +1,214 @@
+"""Tables in Parquet files: small ones are held in memory, large ones are streamed row group by row group.
+
+The memory of a streamed table does not grow with the number of rows.
+A row group larger than a block is cut into blocks, and decoded bit by bit: writers make groups of a million rows unless
+told otherwise. A block has fewer rows if they are wide. See `streamed` for how blocks become batches.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from horoball.data.readers.registry import table_reader
+from horoball.data.tables.array_table import ArrayTable
+from horoball.data.tables.column_names import some_names
+from horoball.data.tables.column_roles import ReadOptions, choose, with_index
+from horoball.data.tables.row_groups import ParquetFiles, RowReader, Stretch
+from horoball.data.tables.streamed import StreamedTable
+from horoball.data.tables.table import Table
+
+__all__ = ["ParquetTable", "parquet_files", "read_parquet"]
+
+MAX_BYTES_IN_MEMORY = 256 << 20  # of a decoded table; larger ones are streamed
+_BLOCK = 1 << 16  # rows shuffled together
+_BLOCK_VALUES = 1 << 24  # numbers of a block: 64 MiB
+
+
+@table_reader(".parquet")
+def read_parquet(path: str, options: ReadOptions) -> Table:
+    """The table of a Parquet file, or of a folder of them.
+
+    In memory a table is what the same rows of a .csv file would be, so that both give the same model.
+
+    Args:
+        path: Path or URL of a file, or a folder on this machine.
+        options: Which columns are meant, and whether the table is streamed.
+
+    Example:
+        >>> import pyarrow as pa, pyarrow.parquet as pq, tempfile, pathlib
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "rows.parquet"
+        >>> pq.write_table(pa.table({"a": np.arange(10.0), "b": np.ones(10)}), path)
+        >>> [type(read_parquet(str(path), ReadOptions(streamed=streamed))).__name__ for streamed in ("auto", True)]
+        ['ArrayTable', 'ParquetTable']
+    """
+    files = parquet_files(path)
+    names = list(ParquetFiles(files).open(0).schema_arrow.names)
+    chosen = choose(names, with_index(options, names, files[0]), files[0])
+    table = ParquetTable(files, chosen.label, chosen.ids, None if options.columns is None else chosen.features)
+    table.name_column = chosen.name_column
+    streamed = table.decoded_bytes() > MAX_BYTES_IN_MEMORY if options.streamed == "auto" else options.streamed
+    return table if streamed else table.in_memory()
+
+
+def parquet_files(path: str) -> list[str]:
+    """The Parquet files that a path stands for: itself, or those of a folder, in the order of their names.
+
+    Example:
+        >>> parquet_files("s3://rows/part.parquet")
+        ['s3://rows/part.parquet']
+    """
+    if "://" in path or not Path(path).is_dir():
+        return [path]
+    files = sorted(str(file) for file in Path(path).glob("*.parquet"))
+    if not files:
+        raise ValueError(f"The folder {path} holds no .parquet files.")
+    return files
+
+
+class ParquetTable(StreamedTable):
+    """One or more Parquet files of numbers, on any file system that fsspec knows.
+
+    Args:
+        paths: Paths or URLs of the files.
+        label: Name of a column to keep aside.
+        ids: Name of a column that holds the rows' names, of text or of numbers.
+        columns: Names of the features, in their order; all that are left without it.
+
+    Example:
+        >>> import pyarrow as pa, pyarrow.parquet as pq, tempfile, pathlib
+        >>> from horoball.data import Order
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "rows.parquet"
+        >>> pq.write_table(pa.table({"a": np.arange(10.0), "b": np.ones(10)}), path, row_group_size=4)
+        >>> table = ParquetTable([str(path)])
+        >>> table.rows, sorted(float(x) for batch in table.batches(Order(4)) for x in batch.x[:, 0])[-1]
+        (10, 9.0)
+    """
+
+    def __init__(
+        self,
+        paths: Sequence[str],
+        label: str | None = None,
+        ids: str | None = None,
+        columns: Sequence[str] | None = None,
+    ) -> None:
+        if not paths:
+            raise ValueError("Expected at least one Parquet file, got none.")
+        self._files = ParquetFiles(paths)
+        self._units: list[Stretch] = []
+        names: list[str] = []
+        for number, path in enumerate(paths):
+            file = self._files.open(number)
+            aside = [name for name in (label, ids) if name is not None]
+            features = self._features(file.schema_arrow, aside, path, columns)
+            if number == 0:
+                names, self.columns = list(file.schema_arrow.names), features
+            elif file.schema_arrow.names != names:
+                raise ValueError(f"{path} has other columns than {paths[0]}. All files need the same columns.")
+            groups = range(file.metadata.num_row_groups)
+            units = [Stretch(number, g, file.metadata.row_group(g).num_rows, first=0, whole=True) for g in groups]
+            if any(unit.rows < 0 for unit in units):
+                raise ValueError(f"{path} is damaged: a row group has less than no rows. Use another copy.")
+            if sum(unit.rows for unit in units) != file.metadata.num_rows:
+                raise ValueError(f"{path} is damaged: its row groups have other rows than it says. Use another copy.")
+            self._units += [unit for unit in units if unit.rows]
+        self.label, self.ids = label, ids
+        self.name_column = ids or "row"
+
+    def _features(self, schema: Any, aside: Sequence[str], path: str, columns: Sequence[str] | None) -> list[str]:
+        """Names of the columns that are read of a file; refuses those that hold no numbers."""
+        return _number_columns(schema, aside, path, columns)
+
+    def decoded_bytes(self) -> int:
+        """Memory that all rows would take, with the label and the ids; these are counted as all that the files hold.
+
+        Sizes of single columns are not asked for: pyarrow ends the process if their description is damaged.
+        """
+        aside = any(name is not None for name in (self.label, self.ids))
+        footers = [self._files.open(number).metadata for number in range(len(self._files.paths))] if aside else []
+        groups = (footer.row_group(number) for footer in footers for number in range(footer.num_row_groups))
+        return 4 * self.rows * self.features + sum(max(0, group.total_byte_size) for group in groups)
+
+    def in_memory(self) -> ArrayTable:
+        """The same table, read now."""
+        x, start = torch.empty(self.rows, self.features), 0
+        for block in self.blocks():
+            x[start : start + len(block)] = block
+            start += len(block)
+        table = ArrayTable(x, self.columns, self.read_labels())
+        table.names, table.name_column = self.read_names(), self.name_column
+        return table
+
+    def _block_rows(self) -> int:
+        return max(1, min(_BLOCK, _BLOCK_VALUES // self.features))
+
+    def _reader(self) -> RowReader:
+        return RowReader(self._files, self.columns)
+
+    def read_labels(self) -> np.ndarray | None:
+        """The label column, if one was named.
+
+        Example:
+            >>> import pyarrow as pa, pyarrow.parquet as pq, tempfile, pathlib
+            >>> path = pathlib.Path(tempfile.mkdtemp()) / "rows.parquet"
+            >>> pq.write_table(pa.table({"a": [1.0, 2.0], "kind": ["x", "y"]}), path)
+            >>> list(ParquetTable([str(path)], label="kind").read_labels())
+            ['x', 'y']
+        """
+        import pyarrow as pa
+
+        if self.label is None:
+            return None
+        column = self._aside(self.label)
+        # pyarrow makes floats of whole numbers where some are missing, which merges large ones.
+        exact = column.null_count and not pa.types.is_floating(column.type)
+        return np.array(column.to_pylist(), object) if exact else np.asarray(column.to_numpy())
+
+    def read_names(self) -> Any:
+        """The column of names, if one was given."""
+        return None if self.ids is None else self._aside(self.ids)
+
+    def _aside(self, name: str) -> Any:
+        """A column that is no feature, an Arrow array."""
+        import pyarrow as pa
+
+        parts = []
+        for unit in self._units:
+            with self._files.reading(unit.file, unit.group):
+                column = self._files.open(unit.file).read_row_group(unit.group, columns=[name]).column(0)
+            parts += column.slice(unit.first, unit.rows).chunks
+        return pa.chunked_array(parts, self._files.open(0).schema_arrow.field(name).type)
+
+
+def _number_columns(schema: Any, aside: Sequence[str], path: str, wanted: Sequence[str] | None) -> list[str]:
+    import pyarrow as pa
+
+    fields = list(schema)  # looking one up by its name costs as much as listing all
+    place = {field.name: number for number, field in enumerate(fields)}
+    for name in (*aside, *(wanted or ())):
+        if name not in place:
+            raise ValueError(f"{path} has no column {name!r}. Its columns are: {some_names(list(place))}.")
+    if len(place) < len(fields):
+        repeated = [name for name, count in Counter(field.name for field in fields).items() if count > 1]
+        raise ValueError(f"{path} has columns of the same name: {some_names(sorted(repeated))}. Rename them.")
+    columns = [name for name in place if name not in aside] if wanted is None else list(wanted)
+    for name in columns:
+        kind = fields[place[name]].type
+        if pa.types.is_temporal(kind):
+            raise ValueError(
+                f"Column {name[:40]!r} of {path} holds {kind}, not numbers. Turn dates and times into numbers first, "
+                "for example days since the first one, or name it as the label (--label) or the rows' names (--id)."
+            )
+        if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
+            raise ValueError(
+                f"Column {name[:40]!r} of {path} holds {kind}, not numbers. When fitting, name it as the label "
+                "(--label) or as the rows' names (--id), or drop it."
+            )
+    if not columns:
+        raise ValueError(f"{path} has no column of numbers. Expected at least one, beside a label.")
+    return columns

@@ -1,0 +1,3 @@
+"""Tables: rows of numbers in memory or streamed, with labels, ids and covariates."""
+
+__all__: list[str] = []

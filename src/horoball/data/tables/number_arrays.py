@@ -1,0 +1,119 @@
+"""What counts as numbers: masked values, dates and complex numbers are refused with advice, not converted."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+__all__ = ["advice_for", "check_finite", "check_numbers", "check_unmasked"]
+
+_DATES = "Turn dates into numbers first, for example days since the first one."
+_SPANS = "Turn durations into numbers first, for example seconds."
+_COMPLEX = "Complex data not supported: give the real and the imaginary part as two columns."  # scikit-learn's words
+_KINDS = {"M": _DATES, "m": _SPANS, "c": _COMPLEX}
+_OBJECTS = (
+    ((np.datetime64, datetime.date, datetime.time), _DATES),  # a datetime is a date, and so is a Timestamp of pandas
+    ((np.timedelta64, datetime.timedelta), _SPANS),
+    ((complex, np.complexfloating), _COMPLEX),
+)
+
+
+def advice_for(array: np.ndarray, otherwise: str) -> str:
+    """What to do with an array that does not hold numbers.
+
+    Args:
+        array: The array, or one column.
+        otherwise: Advice for text and anything else.
+
+    Example:
+        >>> advice_for(np.array(["2026-01-31"], "datetime64[D]"), "Drop it.")
+        'Turn dates into numbers first, for example days since the first one.'
+        >>> advice_for(np.array(["a"]), "Drop it.")
+        'Drop it.'
+    """
+    if array.dtype.kind in _KINDS:
+        return _KINDS[array.dtype.kind]
+    if array.dtype.kind == "O":
+        for value in array.flat:
+            for kinds, advice in _OBJECTS:
+                if isinstance(value, kinds):
+                    return advice
+    return otherwise
+
+
+def check_numbers(x: Any, name: str, *, objects: bool = False) -> None:
+    """Refuse an array that cannot be converted to float32 without changing what it means.
+
+    Args:
+        x: An array, a tensor or a scipy sparse matrix; anything else passes.
+        name: What it is called in messages.
+        objects: Whether arrays of Python objects may hold numbers, as scikit-learn allows.
+
+    Raises:
+        ValueError: Values are masked, or are dates, durations, complex numbers, text or objects.
+
+    Example:
+        >>> check_numbers(np.ma.masked_less([[1.0, -999.0]], 0), "The array")
+        Traceback (most recent call last):
+        ...
+        ValueError: The array has 1 masked value. Masks are not read: fill it (array.filled(...)) or drop such rows...
+    """
+    if isinstance(x, Tensor):
+        if x.is_complex():
+            raise ValueError(f"{name} holds {str(x.dtype).removeprefix('torch.')}, not numbers. {_COMPLEX}")
+        return
+    check_unmasked(x, name)
+    kind = getattr(getattr(x, "dtype", None), "kind", "")
+    if not kind or kind in "biuf":
+        return
+    text = "Leave out columns of text."
+    advice = advice_for(x, text) if isinstance(x, np.ndarray) else _KINDS.get(kind, text)
+    if not (objects and kind in "OUST" and advice == text):
+        raise ValueError(f"{name} holds {x.dtype}, not numbers. {advice}")
+
+
+def check_unmasked(x: Any, name: str) -> None:
+    """Refuse a masked array of which anything is masked.
+
+    Example:
+        >>> check_unmasked(np.ma.masked_less([[1.0, -999.0]], 0), "The array")
+        Traceback (most recent call last):
+        ...
+        ValueError: The array has 1 masked value. Masks are not read: fill it (array.filled(...)) or drop such rows...
+    """
+    masked = int(np.ma.count_masked(x)) if isinstance(x, np.ma.MaskedArray) else 0
+    if masked:
+        values, them = ("value", "it") if masked == 1 else ("values", "them")
+        raise ValueError(
+            f"{name} has {masked:,} masked {values}. Masks are not read: fill {them} (array.filled(...)) or drop such "
+            "rows first."
+        )
+
+
+def check_finite(block: Tensor, first: int, columns: Sequence[str], name: str) -> None:
+    """Refuse rows with NaN or infinity.
+
+    Args:
+        block: Rows of a table.
+        first: Number of the block's first row in the table, whose rows are numbered from 0.
+        columns: Names of the columns.
+        name: What the table is called in messages.
+
+    Example:
+        >>> check_finite(torch.tensor([[1.0], [float("nan")]]), 10, ["a"], "The array")
+        Traceback (most recent call last):
+        ...
+        ValueError: The array holds a missing or infinite value in row 11, column 'a'. Fill or drop such rows first.
+    """
+    bad = ~torch.isfinite(block)
+    if bool(bad.any()):
+        row, column = bad.nonzero()[0].tolist()
+        raise ValueError(
+            f"{name} holds a missing or infinite value in row {first + row}, column {columns[column][:40]!r}. Fill or "
+            "drop such rows first."
+        )

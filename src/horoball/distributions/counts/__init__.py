@@ -1,0 +1,3 @@
+"""Distributions of counts."""
+
+__all__: list[str] = []

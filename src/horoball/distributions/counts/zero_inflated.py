@@ -1,0 +1,202 @@
+"""Numbers with more zeros than their distribution has: negative binomial counts, and gamma for what is not whole."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any, Self
+
+import torch
+from torch import Tensor
+from torch.distributions import Distribution, constraints
+from torch.nn.functional import logsigmoid, softplus
+
+from horoball.distributions.counts.negative_binomial import NegativeBinomial, count_log_prob
+from horoball.numerics.kernels import wide
+
+__all__ = ["ZeroInflated", "ZeroInflatedGamma", "ZeroInflatedNegativeBinomial"]
+
+_THRESHOLD = 40.0  # above it log(1 + exp u) is u to the last digit of float64; torch's own is 20
+
+
+class ZeroInflated(Distribution):
+    """A vector of independent features, each 0 with probability π and otherwise drawn from a base with mean μ.
+
+    The event is the whole vector, so `log_prob` sums over it; `log_prob_each` does not.
+
+    Args:
+        log_mean: log μ, shape (*batch, features).
+        log_dispersion: Logarithm of the base's second parameter, shape (features,).
+        logits: log(π/(1 − π)), shape (*batch, features).
+        validate_args: Whether arguments and values are checked.
+
+    Example:
+        >>> zeros = torch.zeros(2)
+        >>> ZeroInflatedNegativeBinomial(zeros, zeros, zeros).mean, ZeroInflatedGamma(zeros, zeros, zeros).mean
+        (tensor([0.5000, 0.5000]), tensor([0.5000, 0.5000]))
+    """
+
+    arg_constraints = {  # noqa: RUF012
+        "log_mean": constraints.real_vector,
+        "log_dispersion": constraints.real_vector,
+        "logits": constraints.real_vector,
+    }
+
+    def __init__(
+        self, log_mean: Tensor, log_dispersion: Tensor, logits: Tensor, validate_args: bool | None = None
+    ) -> None:
+        if log_dispersion.shape != log_mean.shape[-1:] or logits.shape != log_mean.shape:
+            raise ValueError(
+                f"{type(self).__name__} expects logits of the shape of the means, {tuple(log_mean.shape)}, and a "
+                f"dispersion for each feature, got {tuple(logits.shape)} and {tuple(log_dispersion.shape)}."
+            )
+        self.log_mean, self.log_dispersion, self.logits = log_mean, log_dispersion, logits
+        super().__init__(log_mean.shape[:-1], log_mean.shape[-1:], validate_args)
+
+    def expand(self, batch_shape: Any, _instance: Any = None) -> Self:
+        """The same distribution for a larger batch."""
+        shape = (*batch_shape, *self.event_shape)
+        return type(self)(self.log_mean.expand(shape), self.log_dispersion, self.logits.expand(shape), False)
+
+    @property
+    def mean(self) -> Tensor:
+        """(1 − π) μ.
+
+        Example:
+            >>> ZeroInflatedGamma(torch.zeros(1), torch.zeros(1), torch.zeros(1)).mean
+            tensor([0.5000])
+        """
+        return (self.log_mean + logsigmoid(-self.logits)).exp()
+
+    @property
+    def variance(self) -> Tensor:
+        """(1 − π)(v + π μ²), with v the variance of the base.
+
+        Example:
+            >>> ZeroInflatedNegativeBinomial(torch.zeros(1), torch.zeros(1), torch.zeros(1)).variance
+            tensor([1.2500])
+        """
+        return (-self.logits).sigmoid() * (self._base_variance() + self.logits.sigmoid() * (2 * self.log_mean).exp())
+
+    @torch.no_grad()
+    def sample(self, sample_shape: Any = (), generator: torch.Generator | None = None) -> Tensor:
+        """Numbers of the base, some of them replaced by 0.
+
+        Args:
+            sample_shape: Shape in front of the batch.
+            generator: Where the numbers come from; torch's global generator if not given.
+
+        Example:
+            >>> zeros = torch.zeros(2)
+            >>> ZeroInflatedNegativeBinomial(zeros, zeros, zeros).sample((5,)).shape
+            torch.Size([5, 2])
+        """
+        shape = self._extended_shape(torch.Size(sample_shape))
+        # Where the generator is, so that a seed gives the same numbers on every device.
+        device = self.log_mean.device if generator is None else generator.device
+        kept = torch.bernoulli((-self.logits).sigmoid().to(device).expand(shape), generator=generator)
+        return kept.to(self.log_mean.device) * self._draw(torch.Size(sample_shape), generator)
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        """log p(x), summed over the features.
+
+        Example:
+            >>> ZeroInflatedGamma(torch.zeros(1), torch.zeros(1), torch.zeros(1)).log_prob(torch.tensor([0.0]))
+            tensor(-0.6931)
+        """
+        return self.log_prob_each(value).sum(-1)
+
+    def log_prob_each(self, value: Tensor) -> Tensor:
+        """log p(x) of each feature.
+
+        Example:
+            >>> ZeroInflatedGamma(torch.zeros(1), torch.zeros(1), torch.zeros(1)).log_prob_each(torch.tensor([1.0]))
+            tensor([-1.6931])
+        """
+        if self._validate_args:
+            self._validate_sample(value)
+        x = value.to(self.log_mean.dtype).expand(torch.broadcast_shapes(self.log_mean.shape, value.shape))
+        log_mean, logits = self.log_mean.expand(x.shape), self.logits.expand(x.shape)
+        each = torch.where(x == 0, self._log_zero(log_mean, logits), logsigmoid(-logits)).reshape(-1)
+        # Numbers other than 0 are few in most tables; log Γ is taken of these only, in float64.
+        at = x.reshape(-1).nonzero().squeeze(-1)
+        feature = at % max(1, x.shape[-1])
+        counted = self._log_base(
+            wide(log_mean.reshape(-1)[at]), wide(self.log_dispersion), wide(x.reshape(-1)[at]), feature
+        )
+        return each.index_add(0, at, counted.to(each.dtype)).view(x.shape)
+
+    @abstractmethod
+    def _base_variance(self) -> Tensor:
+        """Variance of the base, shape (*batch, features)."""
+
+    @abstractmethod
+    def _draw(self, sample_shape: torch.Size, generator: torch.Generator | None) -> Tensor:
+        """Samples of the base."""
+
+    @abstractmethod
+    def _log_zero(self, log_mean: Tensor, logits: Tensor) -> Tensor:
+        """log p(0)."""
+
+    @abstractmethod
+    def _log_base(self, log_mean: Tensor, log_dispersion: Tensor, x: Tensor, feature: Tensor) -> Tensor:
+        """log p(x) of the base for x > 0, each of one feature."""
+
+
+class ZeroInflatedNegativeBinomial(ZeroInflated):
+    """Negative binomial counts with mean μ and dispersion r, replaced by 0 with probability π; see `ZeroInflated`.
+
+    p(0) = π + (1 − π)(r/(μ + r))ʳ, and p(x) is (1 − π) times that of `NegativeBinomial` for x > 0.
+
+    Example:
+        >>> zeros = torch.zeros(1)
+        >>> ZeroInflatedNegativeBinomial(zeros, zeros, zeros).log_prob(torch.zeros(1)).exp()
+        tensor(0.7500)
+    """
+
+    support = constraints.independent(constraints.nonnegative_integer, 1)
+
+    def _base_variance(self) -> Tensor:
+        return self.log_mean.exp() + (2 * self.log_mean - self.log_dispersion).exp()
+
+    def _draw(self, sample_shape: torch.Size, generator: torch.Generator | None) -> Tensor:
+        return NegativeBinomial(self.log_mean, self.log_dispersion, validate_args=False).sample(sample_shape, generator)
+
+    def _log_zero(self, log_mean: Tensor, logits: Tensor) -> Tensor:
+        none = -softplus(log_mean - self.log_dispersion, threshold=_THRESHOLD) * self.log_dispersion.exp()
+        return torch.logaddexp(logsigmoid(logits), logsigmoid(-logits) + none)
+
+    def _log_base(self, log_mean: Tensor, log_dispersion: Tensor, x: Tensor, feature: Tensor) -> Tensor:
+        return count_log_prob(log_mean, log_dispersion, x, feature)
+
+
+class ZeroInflatedGamma(ZeroInflated):
+    """0 with probability π, otherwise gamma with mean μ and shape a, whose variance is μ²/a; see `ZeroInflated`.
+
+    The density is with respect to Lebesgue measure plus a unit mass at 0, so log p(0) is a probability's and the rest
+    a density's.
+
+    Example:
+        >>> zeros = torch.zeros(1)
+        >>> ZeroInflatedGamma(zeros, zeros, zeros).log_prob(torch.ones(1)).exp()  # exp(−1)/2
+        tensor(0.1839)
+    """
+
+    support = constraints.independent(constraints.nonnegative, 1)
+
+    def _base_variance(self) -> Tensor:
+        return (2 * self.log_mean - self.log_dispersion).exp()
+
+    def _draw(self, sample_shape: torch.Size, generator: torch.Generator | None) -> Tensor:
+        device = self.log_mean.device if generator is None else generator.device
+        log_a, shape = self.log_dispersion.to(device), self._extended_shape(sample_shape)
+        gamma = torch._standard_gamma(log_a.exp().expand(shape), generator=generator)
+        return (gamma * (self.log_mean.to(device) - log_a).exp()).to(self.log_mean.device)
+
+    def _log_zero(self, log_mean: Tensor, logits: Tensor) -> Tensor:
+        del log_mean
+        return logsigmoid(logits)
+
+    def _log_base(self, log_mean: Tensor, log_dispersion: Tensor, x: Tensor, feature: Tensor) -> Tensor:
+        log_a = log_dispersion[feature]
+        a = log_a.exp()
+        return a * (log_a - log_mean) - torch.lgamma(a) + (a - 1) * x.log() - (x.log() + log_a - log_mean).exp()

@@ -1,0 +1,204 @@
+"""The tree of a fitted model: its columns' weights, its rows' posteriors.
+
+Note [Weights]: distances over all columns count noise as much as structure. The model knows the difference: a column
+that it can reconstruct from the latent space varies with the others, one that it cannot is noise of its own. Columns
+are therefore weighted by the share of their variance that the model explains, w = 1 − Var(x − x̂)/Var(x). Distances
+stay those of the data, so that twigs which the latent space has no room for are not lost.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, get_args
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike
+from torch import Tensor
+
+from horoball.data.tables.table import Table
+from horoball.distributions.normal import BallNormal
+from horoball.hierarchy.taxonomies import Taxonomy, taxonomy
+from horoball.hierarchy.taxonomies.group_names import NameGroup
+from horoball.hierarchy.trees.grow import CONSENSUS, MAX_LEAVES, grow
+from horoball.hierarchy.trees.source import Source
+from horoball.hierarchy.trees.tree import Tree
+from horoball.models.table.encoder import network_input
+from horoball.numerics.random import generator_for
+from horoball.training.graph.run import GraphRun
+from horoball.training.table.run import Run
+
+__all__ = ["SOURCES", "SourceName", "graph_tree", "table_taxonomy", "table_tree"]
+
+SourceName = Literal["auto", "columns", "weighted", "latent"]
+SOURCES: tuple[SourceName, ...] = get_args(SourceName)
+
+_WEIGHTED = "columns weighted by the model"
+_ROWS = 5_000  # drawn to measure what the model explains of each column
+_LITTLE = 0.02  # a model that explains less of every column has nothing to say
+_ROOM = 5  # dimensions below which a latent space has no room for twigs
+_log = logging.getLogger("horoball")
+
+
+def table_tree(
+    run: Run,
+    table: Table,
+    *,
+    labels: ArrayLike | None = None,
+    names: Sequence[str] | None = None,
+    root: str | int = "center",
+    method: str = "auto",
+    source: str = "auto",
+    draws: int = 100,
+    max_leaves: int = MAX_LEAVES,
+    n_jobs: int | None = None,
+    seed: int = 0,
+    told: Callable[[int, int], None] | None = None,
+) -> Tree:
+    """The tree of a table's rows, or of groups of them; see `PoincareVAE.tree`.
+
+    Example:
+        >>> from horoball.data import ArrayTable
+        >>> from horoball.training import TrainConfig
+        >>> from horoball.training.table.run import train
+        >>> table = ArrayTable(torch.randn(40, 6))
+        >>> run = train(table, {"hidden": (8,)}, TrainConfig(max_epochs=1))
+        >>> table_tree(run, table, draws=2).leaves
+        40
+    """
+    if source not in SOURCES:
+        raise ValueError(f"Expected a source of {', '.join(SOURCES)}, got {source!r}.")
+    rng = np.random.default_rng(seed)
+    options: dict[str, Any] = {"labels": labels, "names": names, "root": root, "method": method, "draws": draws}
+    options |= {"max_leaves": max_leaves, "n_jobs": n_jobs, "rng": rng, "told": told}
+    # Codes have no distances, and columns keep the batch effects that a conditional model takes out.
+    plain = run.model.likelihood.numeric and not run.record.covariates
+    if source == "latent" or (source == "auto" and not plain):
+        return grow([_latent(list(run.posteriors(table)))], None, **options)
+    if not plain:
+        raise ValueError(f'source="{source}" needs columns of numbers and no covariates. Use source="latent".')
+    x = run.seen(table).double().numpy()
+    # Columns of directions have one unit: distances are those of the vectors at length 1.
+    unit = run.record.model.unit_input
+    spread = np.full(x.shape[1], x.shape[1] ** 0.5) if unit else x.std(0)
+    x = (x if unit else x - x.mean(0)) / np.where(spread > 0, spread, 1.0)
+    if unit and method == "auto" and root == "center" and draws:
+        options["method"] = CONSENSUS
+    if unit and source == "auto":
+        # Draws from posteriors would move vectors by more than their neighbors are apart, and cost fine branches.
+        return grow([Source.of_columns("vectors", x)], None, **options)
+    if source == "columns":
+        return grow([Source.of_columns("columns", x)], x, **options)
+    decoder = _Decoder(run, table, spread)
+    weight = decoder.explained(x, np.sort(rng.permutation(len(x))[:_ROWS]))
+    weighted = Source.of_columns(_WEIGHTED, x, weight, decoder.shift)
+    if weight.max() < _LITTLE:
+        _log.warning("The model explains nothing of any column: its weights are not used. Train it for longer.")
+        return grow([Source.of_columns("columns", x)], x, **options)
+    if source == "weighted":
+        return grow([weighted], x, weights={_WEIGHTED: weight}, **options)
+    both = {_WEIGHTED: weight, "columns": np.ones_like(weight)}
+    return grow([weighted, Source.of_columns("columns", x, None, decoder.shift)], x, weights=both, **options)
+
+
+def table_taxonomy(
+    run: Run,
+    table: Table,
+    found: Tree,
+    levels: int | Sequence[int],
+    *,
+    texts: Sequence[str] | None = None,
+    name: NameGroup | None = None,
+) -> Taxonomy:
+    """Named groups of a tree of a table's rows; see `taxonomy`.
+
+    Example:
+        >>> from horoball.data import ArrayTable
+        >>> from horoball.training import TrainConfig
+        >>> from horoball.training.table.run import train
+        >>> table = ArrayTable(torch.randn(40, 6))
+        >>> run = train(table, {"hidden": (8,)}, TrainConfig(max_epochs=1))
+        >>> table_taxonomy(run, table, table_tree(run, table, draws=0), [4]).levels.shape
+        (40, 1)
+    """
+    x = run.seen(table).double().numpy() if run.model.likelihood.numeric else None
+    # Columns of vectors have no meaning of their own, and those of mixed tables are several numbers each.
+    named = x is not None and x.shape[1] == len(table.columns) and not run.record.model.unit_input
+    columns = table.columns if named else None
+    return taxonomy(found, levels, x=x, columns=columns, texts=texts, name=name)
+
+
+def graph_tree(run: GraphRun, *, seed: int = 0, **options: Any) -> Tree:
+    """The tree of a graph's nodes, from their posteriors; see `PoincareGraphVAE.tree`.
+
+    Example:
+        >>> from horoball.data.graphs.graph import Graph
+        >>> from horoball.training.graph.fit import FREE_TRAINING
+        >>> from horoball.training.graph.run import train_graph
+        >>> run = train_graph(Graph.of([(0, 1), (1, 2), (2, 3)]), {"d": 5}, FREE_TRAINING.replace(max_epochs=1))
+        >>> graph_tree(run, draws=2).names
+        ('0', '1', '2', '3')
+    """
+    names = None if run.graph.names is None else [str(name) for name in run.graph.names]
+    options = {"names": None if options.get("labels") is not None else names} | options
+    with torch.no_grad():
+        posterior = run.model.posterior(run.graph.features, run.model.propagation(run.graph))
+    return grow([_latent([posterior])], None, rng=np.random.default_rng(seed), **options)
+
+
+def _latent(posteriors: list[BallNormal]) -> Source:
+    """Posterior means, and draws of all posteriors for the replicates."""
+    ball = posteriors[0].ball
+    mean = torch.cat([q.mean.cpu() for q in posteriors]).double().numpy()
+    if mean.shape[1] < _ROOM:
+        _log.warning(
+            "The tree is made from %d dimensions, which have no room for twigs, and its support is too high. Fit a "
+            "model of %d dimensions for the tree, and keep this one for the map.",
+            mean.shape[1],
+            _ROOM,
+        )
+
+    def replicate(rng: np.random.Generator, rows: np.ndarray) -> np.ndarray:
+        generator = generator_for(int(rng.integers(2**62)))
+        with torch.no_grad():
+            drawn = torch.cat([q.sample(generator=generator) for q in posteriors])
+        return drawn.cpu()[rows].double().numpy()
+
+    return Source("latent space", mean, replicate, ball.c_value)
+
+
+class _Decoder:
+    """What the model makes of rows, in units of the standardized columns."""
+
+    def __init__(self, run: Run, table: Table, spread: np.ndarray) -> None:
+        self.run, self.model, self.config = run, run.model, run.record.model
+        self.inputs = torch.cat(list(run.blocks(table)))
+        self.scale = np.where(spread > 0, spread, 1.0)
+
+    @torch.no_grad()
+    def explained(self, x: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """The share of each column's variance that the model explains; see Note [Weights]."""
+        given = self.inputs[rows]
+        error = (x[rows] - x[rows].mean(0)) - self._centered(given)
+        return np.clip(1 - error.var(0) / np.maximum(x[rows].var(0), 1e-12), 0.0, 1.0)
+
+    @torch.no_grad()
+    def shift(self, rng: np.random.Generator, rows: np.ndarray) -> np.ndarray:
+        """How draws from their posteriors move rows, x̂(z) − x̂(E z)."""
+        given = self.inputs[rows]
+        q = self.model.posterior(given)
+        drawn = q.sample(generator=generator_for(int(rng.integers(2**62))))
+        return self._decoded(drawn, given) - self._decoded(q.mean, given)
+
+    def _centered(self, given: Tensor) -> np.ndarray:
+        mean = self._decoded(self.model.embed(given), given)
+        return mean - mean.mean(0)
+
+    def _decoded(self, z: Tensor, given: Tensor) -> np.ndarray:
+        mean = self.model.mean(z, self.model.conditioning(given)).cpu()
+        if self.run.record.mixed:
+            return self.run.distance_view(mean).double().numpy() / self.scale
+        config = self.config
+        seen = network_input(mean, log=config.log_input, library=config.library, unit=config.unit_input)
+        return seen.double().numpy() / self.scale

@@ -1,0 +1,119 @@
+"""A tree as JSON, and back; what comes from a file is checked before it is a tree."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from horoball.hierarchy.trees.evidence import Candidate
+from horoball.hierarchy.trees.linkage import METHODS
+from horoball.hierarchy.trees.tree import Tree
+
+__all__ = ["tree_from_json", "tree_to_json"]
+
+FORMAT = "horoball tree"
+VERSION = 1
+_LARGEST = 1 << 53  # the largest whole number that every reader of JSON keeps
+
+
+def tree_to_json(tree: Tree) -> str:
+    """A tree as JSON; numbers are written so that they are read back bit for bit.
+
+    Example:
+        >>> text = tree_to_json(Tree.from_merges([[0, 1]], [1.0], names=["a", "b"]))
+        >>> tree_from_json(text).names
+        ('a', 'b')
+    """
+    record: dict[str, Any] = {"format": FORMAT, "version": VERSION, "names": list(tree.names)}
+    record |= {"parent": tree.parent.tolist(), "depth": tree.depth.tolist(), "size": tree.size.tolist()}
+    for name in ("support", "transfer"):
+        values = getattr(tree, name)
+        record[name] = None if values is None else [None if math.isnan(one) else one for one in values.tolist()]
+    record |= {"leaf": None if tree.leaf is None else tree.leaf.tolist(), "method": tree.method}
+    record |= {"source": tree.source, "evidence": [asdict(one) for one in tree.evidence]}
+    return json.dumps(record, ensure_ascii=False, allow_nan=False)
+
+
+def tree_from_json(text: str) -> Tree:
+    """The tree that `tree_to_json` wrote.
+
+    Raises:
+        ValueError: The text is not that of a tree; the message says what is wrong.
+
+    Example:
+        >>> tree_from_json("{}")
+        Traceback (most recent call last):
+        ...
+        ValueError: Expected the JSON of a tree, with "format": "horoball tree".
+    """
+    try:
+        record = json.loads(text)
+    except ValueError as error:
+        raise ValueError(f"Expected the JSON of a tree: {error}") from None
+    if not isinstance(record, dict) or record.get("format") != FORMAT:
+        raise ValueError(f'Expected the JSON of a tree, with "format": "{FORMAT}".')
+    if record.get("version") != VERSION:
+        raise ValueError(f"The tree has format version {record.get('version')!r}; this version reads {VERSION}.")
+    names = record.get("names")
+    if not isinstance(names, list) or not names or not all(isinstance(name, str) for name in names):
+        raise ValueError("names must be a list of text, one for each leaf.")
+    n = len(names)
+    parent = _whole(record, "parent", None)
+    nodes = len(parent)
+    above = np.arange(nodes)
+    if not n < nodes <= 2 * n - 1 + (n == 1) or parent[-1] != -1 or not (parent[:-1] > above[:-1]).all():
+        raise ValueError("parent must name a later node for each node, and -1 for the last, which is the root.")
+    if (parent[:-1] < n).any() or (parent[:-1] >= nodes).any() or (np.bincount(parent[:-1])[n:] < 2).any():
+        raise ValueError("Every inner node must have two children or more, and no leaf may have any.")
+    size = _whole(record, "size", n)
+    leaf = None if record.get("leaf") is None else _whole(record, "leaf", None)
+    if (size < 0).any() or (leaf is not None and ((leaf < 0).any() or (leaf >= n).any())):
+        raise ValueError("size must not be negative, and leaf must name a leaf for each row.")
+    if record.get("method") not in METHODS or not isinstance(record.get("source"), str):
+        raise ValueError(f"method must be one of {', '.join(METHODS)}, and source a text.")
+    return Tree(
+        tuple(names),
+        parent,
+        _numbers(record, "depth", nodes),
+        size,
+        support=None if record.get("support") is None else _numbers(record, "support", nodes, share=True),
+        transfer=None if record.get("transfer") is None else _numbers(record, "transfer", nodes, share=True),
+        leaf=leaf,
+        method=record["method"],
+        source=record["source"],
+        evidence=_evidence(record.get("evidence")),
+    )
+
+
+def _whole(record: dict[str, Any], name: str, length: int | None) -> np.ndarray:
+    values = record.get(name)
+    if not isinstance(values, list) or not all(type(one) is int and abs(one) < _LARGEST for one in values):
+        raise ValueError(f"{name} must be a list of whole numbers.")
+    if not values or (length is not None and len(values) != length):
+        raise ValueError(f"{name} must hold {length or 'some'} numbers, got {len(values)}.")
+    return np.array(values, np.int64)
+
+
+def _numbers(record: dict[str, Any], name: str, length: int, *, share: bool = False) -> np.ndarray:
+    values = record.get(name)
+    if not isinstance(values, list) or len(values) != length:
+        raise ValueError(f"{name} must be a list of {length} numbers.")
+    if not all(type(one) in (int, float) or (share and one is None) for one in values):
+        raise ValueError(f"{name} must be a list of {length} numbers.")
+    made = np.array([math.nan if one is None else float(one) for one in values])
+    if np.isinf(made).any() or (share and ((made < -1e-9) | (made > 1 + 1e-9)).any()):
+        raise ValueError(f"{name} must hold {'numbers from 0 to 1' if share else 'finite numbers'}.")
+    return made
+
+
+def _evidence(values: Any) -> tuple[Candidate, ...]:
+    fields = {"source": str, "method": str, "correlation": float, "error": float}
+    if not isinstance(values, list) or any(
+        not isinstance(one, dict) or {name: type(value) for name, value in one.items()} != fields for one in values
+    ):
+        raise ValueError("evidence must be a list of candidates: source, method, correlation and error.")
+    return tuple(Candidate(**one) for one in values)

@@ -1,0 +1,194 @@
+"""Likelihoods of counts: Poisson, and negative binomial for counts that vary more."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.distributions import Distribution
+from torch.distributions import Poisson as TorchPoisson
+
+from horoball.data.tables.standardizer import Summary
+from horoball.distributions.counts.negative_binomial import NegativeBinomial as NegativeBinomialDistribution
+from horoball.distributions.features import PoissonFeatures
+from horoball.likelihoods.likelihood import Likelihood
+from horoball.likelihoods.registry import register_likelihood
+
+__all__ = ["Counts", "NegativeBinomial", "Poisson"]
+
+_LEAST_RATE = 1e-8  # a rate that rounds to 0 would give a count no probability
+_EXACT = 1 << 24  # from here on float32 has whole numbers only, which says nothing about what they were
+_OVERDISPERSED = 1.5  # variance in units of the mean from which on counts are not taken for Poisson's
+
+
+class Counts(Likelihood):
+    """What likelihoods of counts share: the domain, and an encoder that sees log(1 + x).
+
+    Example:
+        >>> Poisson(1).impossible(torch.tensor([1.0, -2.0, float("nan")]))
+        tensor([False,  True,  True])
+    """
+
+    log_input = True
+
+    @property
+    def domain(self) -> str:
+        """What the rows hold, in words."""
+        return f"counts ({self.name})"
+
+    @classmethod
+    def suits(cls, summary: Summary) -> str | None:
+        """Whole numbers from 0 on."""
+        counts = summary.whole and float(summary.low.min()) >= 0 and float(summary.high.max()) < _EXACT
+        return "the values are counts" if counts else None
+
+    @classmethod
+    def check(cls, summary: Summary, **options: Any) -> None:
+        """Reject negative numbers."""
+        if float(summary.low.min()) < 0:
+            raise ValueError(
+                f"The likelihood {cls.name} needs counts, but the table holds negative numbers. Take the likelihood "
+                "normal."
+            )
+
+    def impossible(self, x: Tensor, *, whole: bool = False) -> Tensor:
+        """Negative numbers; fractions too, if the rows of the fit had none."""
+        bad = super().impossible(x) | (x < 0)
+        return bad | (x != x.round()) if whole else bad
+
+    def start_at(self, mean: Tensor) -> Tensor:
+        """The inverse of softplus."""
+        mean = mean.clamp_min(math.exp(-10.0))
+        return mean + torch.log(-torch.expm1(-mean))
+
+
+@register_likelihood
+class Poisson(Counts):
+    """Poisson with rate softplus(h).
+
+    Example:
+        >>> Poisson(1)(torch.zeros(1)).mean
+        tensor([0.6931])
+    """
+
+    name = "poisson"
+    preference = 30
+
+    def forward(self, h: Tensor) -> Distribution:
+        """Poisson with rate softplus(h)."""
+        rate = nn.functional.softplus(h) + _LEAST_RATE
+        return PoissonFeatures(TorchPoisson(rate, validate_args=False), 1, validate_args=False)
+
+
+@register_likelihood
+class NegativeBinomial(Counts):
+    """Negative binomial with one learned dispersion r per feature: variance = mean + mean²/r.
+
+    The mean is softplus(h), or ℓ·softmax(h) where rows are shares of a library of ℓ counts, as those of cells are: how
+    deep a cell was sequenced is then no matter of z.
+
+    Args:
+        features: Number of features.
+        library: Whether the mean is ℓ·softmax(h), with ℓ given to `forward`.
+
+    Example:
+        >>> NegativeBinomial(1)(torch.zeros(1)).variance.detach()
+        tensor([1.1736])
+        >>> NegativeBinomial(4, library=True)(torch.zeros(2, 4), torch.tensor([8.0, 100.0])).mean.round()[:, 0]
+        tensor([ 2., 25.])
+    """
+
+    name = "negative_binomial"
+    options = ("library",)
+    preference = 20
+
+    def __init__(self, features: int, library: bool = False) -> None:
+        super().__init__(features)
+        self.library = library
+        self.log_dispersion = nn.Parameter(torch.zeros(features))
+
+    def forward(self, h: Tensor, library: Tensor | None = None) -> Distribution:
+        """Negative binomial with mean softplus(h) or ℓ·softmax(h).
+
+        Args:
+            h: The decoder's output, shape (*batch, features).
+            library: ℓ, the counts of each row, shape (*rows) that broadcasts to (*batch).
+        """
+        return NegativeBinomialDistribution(self.log_mean(h, library), self.log_dispersion, validate_args=False)
+
+    def log_mean(self, h: Tensor, library: Tensor | None = None) -> Tensor:
+        """log μ of each feature, shape (*batch, features), from the first `features` numbers of h.
+
+        Example:
+            >>> NegativeBinomial(4, library=True).log_mean(torch.zeros(4), torch.tensor(8.0)).exp()
+            tensor([2., 2., 2., 2.])
+        """
+        if self.library != (library is not None):
+            raise ValueError(
+                f"This {self.name} has means ℓ·softmax(h): pass library=, the counts of each row."
+                if self.library
+                else f"This {self.name} has means softplus(h): make it with library=True to give it ℓ."
+            )
+        h = h[..., : self.features]
+        if library is not None:
+            # What is added is below a rounding of any count, and lets a row without counts have a logarithm.
+            return nn.functional.log_softmax(h, -1) + (library + _LEAST_RATE).log().unsqueeze(-1)
+        return (nn.functional.softplus(h) + _LEAST_RATE).log()
+
+    @classmethod
+    def suits(cls, summary: Summary) -> str | None:
+        """Counts whose variance is well above their mean."""
+        mean, variance = float(summary.mean.mean()), float(summary.std.square().mean())
+        if super().suits(summary) is None or variance <= _OVERDISPERSED * mean:
+            return None
+        return "the values are counts that vary more than Poisson's"
+
+    @classmethod
+    def check(cls, summary: Summary, *, library: bool = False, **options: Any) -> None:
+        """Reject negative numbers; for counts out of a library, also fractions and rows without any count.
+
+        Example:
+            >>> from horoball.data.tables.standardizer import summarize
+            >>> from horoball.data.tables.array_table import ArrayTable
+            >>> NegativeBinomial.check(summarize(ArrayTable([[0.0, 1.5]])), library=True)
+            Traceback (most recent call last):
+            ...
+            ValueError: Counts are whole numbers from 0 on, but the table holds 1.5...
+        """
+        low = float(summary.low.min())
+        if library and (not summary.whole or low < 0):
+            shown = summary.odd if summary.odd is not None else low
+            raise ValueError(
+                f"Counts are whole numbers from 0 on, but the table holds {shown:g}. Choose the layer with the raw "
+                "counts, not normalized, not logarithms, not scaled; those in adata.raw become one by "
+                'adata.layers["counts"] = adata.raw[:, adata.var_names].X. Or take the likelihood normal, for real '
+                "numbers. For counts corrected for ambient RNA, which are not whole, take the likelihood "
+                "zero_inflated_gamma."
+            )
+        if library:
+            cls.check_library(summary)
+        super().check(summary)
+
+    @classmethod
+    def check_library(cls, summary: Summary) -> None:
+        """Reject rows without any count, which are shares of nothing."""
+        if summary.empty:
+            raise ValueError(
+                f"{summary.empty:,} of {summary.rows:,} rows hold no count at all. Drop them first, as by "
+                "scanpy.pp.filter_cells(adata, min_counts=1)."
+            )
+
+    def start_at(self, mean: Tensor) -> Tensor:
+        """The inverse of softplus, or log-shares of the mean."""
+        if not self.library:
+            return super().start_at(mean)
+        # A feature that was never counted starts at a ten-thousandth of the mean one.
+        return mean.clamp_min(1e-4 * mean.mean().clamp_min(_LEAST_RATE)).log()
+
+    def observed_log_prob(self, distribution: Distribution, x: Tensor, observed: Tensor) -> Tensor:
+        """Of all features with 0 in place of a missing value, without what these zeros add: −r log(1 + μ/r)."""
+        base: Any = distribution
+        zeros = nn.functional.softplus(base.log_mean - base.log_dispersion, threshold=40) * base.log_dispersion.exp()
+        return base.log_prob(torch.where(observed, x, 0.0)) + torch.where(observed, 0.0, zeros).sum(-1)

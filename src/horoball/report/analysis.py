@@ -1,0 +1,207 @@
+"""`horoball report`: is the table hierarchical, did geometry help, in numbers and in plain words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from horoball.data.missing import category_names
+from horoball.data.tables.array_table import ArrayTable
+from horoball.estimators.trees import table_tree
+from horoball.hierarchy.delta import Delta, delta, fixed_sample
+from horoball.hierarchy.references import references
+from horoball.hierarchy.space import Space
+from horoball.hierarchy.trees import Tree
+from horoball.hierarchy.verdicts.verdict import Verdict, verdict
+from horoball.report.baseline import Candidates, compare_geometries, difference
+from horoball.training.config import TrainConfig
+
+__all__ = ["CALLED", "FIGURES", "Report", "make_report"]
+
+# Of a candidate: name, how it is called, whether more is better
+FIGURES = (
+    ("log_likelihood", "held-out log-likelihood, nats a row", True),
+    ("q_local", "Q_local, neighborhoods kept", True),
+    ("q_global", "Q_global, layout kept", True),
+    ("rank_correlation", "rank correlation of distances", True),
+    ("trustworthiness", "trustworthiness", True),
+    ("mean_distortion", "mean distortion", False),
+    ("neighbor_accuracy", "5-NN accuracy of the labels", True),
+    ("dendrogram_purity", "dendrogram purity of the labels", True),
+)
+
+_LABELS = 64  # leaves of a tree that can be drawn on the page
+_DRAWS = 50  # replicates for its support
+_ROWS = 1500  # of a table that are judged and measured, a fixed sample
+
+CALLED = {"hyperbolic": "hyperbolic", "euclidean": "Euclidean", "neither": "neither"}
+
+
+@dataclass(frozen=True)
+class Report:
+    """All that the page shows.
+
+    Example:
+        >>> sorted(Report.__dataclass_fields__)
+        ['c', 'candidates', 'columns', 'distance_weight', 'labeled', 'labels', 'measured', ..., 'tree', 'verdict']
+    """
+
+    name: str
+    rows: int
+    columns: int
+    c: float
+    distance_weight: float  # of both models
+    verdict: Verdict
+    measured: Delta  # of the geodesics of the table
+    references: dict[str, Delta]
+    candidates: Candidates
+    labels: np.ndarray | None
+    tree: Tree  # of the labels where there are up to 64, else of the rows
+    labeled: bool  # whether it is of the labels
+
+    def comparison(self) -> list[dict[str, Any]]:
+        """One line per figure: both means, the paired difference, and for whom it speaks."""
+        lines = []
+        for name, called, more_is_better in FIGURES:
+            values = self.candidates.values(name)
+            if values is None:
+                continue
+            gap = difference(*values)
+            better = gap.sign if more_is_better else -gap.sign
+            line = {"figure": name, "called": called, "hyperbolic": values[0], "euclidean": values[1]}
+            side = ("euclidean", "neither", "hyperbolic")[better + 1]
+            lines.append(line | {"difference": asdict(gap), "better": side})
+        return lines
+
+    @property
+    def words(self) -> list[str]:
+        """The answers in plain words: is it hierarchical, did geometry help, what to do."""
+        return [_is_hierarchical(self.verdict), *_did_it_help(self.comparison(), len(self.candidates.hyperbolic))]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything but the maps, ready for JSON."""
+        return {
+            "name": self.name,
+            "rows": self.rows,
+            "columns": self.columns,
+            "c": self.c,
+            "distance_weight": self.distance_weight,
+            "words": self.words,
+            "verdict": _evidence(self.verdict),
+            "measured": asdict(self.measured),
+            "references": {name: asdict(known) for name, known in self.references.items()},
+            "comparison": self.comparison(),
+            "tree": self.tree.to_newick(),
+            "epochs": {
+                "hyperbolic": _epochs(self.candidates.hyperbolic),
+                "euclidean": _epochs(self.candidates.euclidean),
+            },
+        }
+
+
+def make_report(
+    table: ArrayTable,
+    config: TrainConfig,
+    *,
+    name: str = "",
+    model: dict[str, Any] | None = None,
+    c: float = 1.0,
+    seeds: int = 3,
+    told: Callable[[int, int], None] | None = None,
+) -> Report:
+    """Judge a table, train both models with several seeds, and put everything together.
+
+    Args:
+        table: Rows, with labels if there are some; they are used to judge, not to fit.
+        config: Settings of the training, the same for both models.
+        name: Heading.
+        model: Fields of `ModelConfig` other than features and c.
+        c: Minus the curvature of the hyperbolic model.
+        seeds: Number of pairs of models.
+        told: Called with the number of models that are done, and of all.
+
+    Example:
+        >>> from horoball.data import branching_diffusion
+        >>> table = ArrayTable(branching_diffusion(depth=5, seed=1).x)
+        >>> report = make_report(table, TrainConfig(max_epochs=1), model={"hidden": (8,)}, seeds=2)
+        >>> report.verdict.answer
+        'branching'
+    """
+    if table.rows < 20:
+        raise ValueError(f"A report needs at least 20 rows, got {table.rows}.")
+    labels = None if table.labels is None else category_names(table.labels)
+    table = ArrayTable(torch.cat(list(table.blocks())), table.columns, labels)
+    candidates = compare_geometries(table, model or {}, config, c=c, seeds=seeds, told=told)
+    sample = fixed_sample(table.rows, _ROWS)
+    seen = candidates.seen[sample]
+    labeled = labels is not None and 2 < len(np.unique(labels)) <= _LABELS
+    return Report(
+        name=name,
+        rows=table.rows,
+        columns=table.features,
+        c=c,
+        distance_weight=config.distance_weight,
+        verdict=verdict(seen),
+        measured=delta(Space.of_neighbors(seen), landmarks=128),
+        references=references(len(seen), table.features),
+        candidates=candidates,
+        labels=table.labels,
+        tree=_tree(candidates, table, sample, labeled=labeled),
+        labeled=labeled,
+    )
+
+
+def _tree(candidates: Candidates, table: ArrayTable, sample: np.ndarray, *, labeled: bool) -> Tree:
+    """The tree by the first hyperbolic model, of the labels or of a sample of the rows."""
+    if candidates.first is None:
+        raise ValueError("A report needs at least one pair of models.")
+    if labeled:
+        return table_tree(candidates.first, table, labels=table.labels, draws=_DRAWS)
+    some = ArrayTable(torch.cat(list(table.blocks()))[torch.from_numpy(sample)], table.columns)
+    return table_tree(candidates.first, some, draws=_DRAWS, n_jobs=1)
+
+
+def _evidence(found: Verdict) -> dict[str, Any]:
+    """The verdict without the groups of single rows."""
+    kept = asdict(found)
+    for test in (kept["gaps"], *kept["nesting"]):
+        del test["labels"]
+    return kept | {"position": asdict(found.position)}
+
+
+def _epochs(side: list[Any]) -> list[int]:
+    return [candidate.epochs for candidate in side]
+
+
+def _is_hierarchical(found: Verdict) -> str:
+    said = str(found)
+    return {
+        "none": f"No: {said}.",
+        "clusters": f"No hierarchy can be supported, but {said}.",
+        "nested": f"Yes: {said}.",
+        "branching": f"Yes: {said}.",
+        "undecided": f"{said[0].upper()}{said[1:]}.",
+    }[found.answer]
+
+
+def _did_it_help(comparison: list[dict[str, Any]], seeds: int) -> list[str]:
+    """The likelihood first, then the map; a difference counts if its interval leaves out 0."""
+    if seeds < 2:
+        return ["One pair of models says nothing about chance: run the report with two seeds or more."]
+    likelihood, *others = comparison
+    gap = likelihood["difference"]
+    interval = f"{gap['mean']:+.2f} [{gap['low']:+.2f}, {gap['high']:+.2f}] nats a row over {seeds} pairs"
+    said = {
+        "hyperbolic": f"Geometry helped: the hyperbolic model explains unseen rows better, {interval}.",
+        "euclidean": f"No, geometry did not help: the Euclidean model explains unseen rows better, {interval}.",
+        "neither": f"No difference could be shown in how well the two models explain unseen rows: {interval}.",
+    }
+    maps = []
+    for side in ("hyperbolic", "euclidean"):
+        names = [line["called"] for line in others if line["better"] == side]
+        maps += [f"The {CALLED[side]} map is better in: {'; '.join(names)}."] if names else []
+    return [said[likelihood["better"]], *(maps or ["Neither map is better than the other beyond chance."])]

@@ -1,0 +1,178 @@
+"""The report as one HTML file: no script, no network, everything from the data escaped."""
+
+from __future__ import annotations
+
+import json
+import math
+from html import escape
+from pathlib import Path
+
+import numpy as np
+
+from horoball.hierarchy.verdicts.verdict import Verdict
+from horoball.report.analysis import CALLED, Report
+from horoball.report.maps import maps
+from horoball.report.tree_figure import tree_figure
+from horoball.storage.atomic import write_whole
+
+__all__ = ["report_page", "write_report"]
+
+_STYLE = """
+body{font:16px/1.5 system-ui,sans-serif;color:#1d2733;background:#fff;max-width:60rem;margin:2rem auto;padding:0 1.2rem}
+h1{font-size:1.6rem;margin-bottom:.2rem}h2{font-size:1.15rem;margin-top:2.2rem;border-bottom:1px solid #d8dee6}
+.answer{font-size:1.1rem;background:#f2f6fa;border-left:4px solid #0072b2;padding:.7rem 1rem;margin:.6rem 0}
+table{border-collapse:collapse;width:100%;font-size:.93rem}td,th{padding:.3rem .6rem;border-bottom:1px solid #e3e8ee}
+th{text-align:left}td.n,th.n{text-align:right;font-variant-numeric:tabular-nums}.maps{display:flex;gap:1.5rem}
+.maps figure{flex:1;margin:0}figcaption,.note{color:#5a6878;font-size:.87rem}
+.key{display:inline-block;margin-right:1rem}.columns{columns:9rem auto;font-size:.87rem}.columns .key{display:block}
+.numbers{font:bold 4.5px system-ui,sans-serif;text-anchor:middle;fill:#111;stroke:#fff;stroke-width:1.2px;
+paint-order:stroke}
+.key i{display:inline-block;width:.7em;height:.7em;border-radius:50%;margin-right:.35em}
+.hyperbolic{color:#0a6b4f;font-weight:600}.euclidean{color:#a04400;font-weight:600}
+@media(prefers-color-scheme:dark){body{color:#e4e9ef;background:#151a20}.answer{background:#1e2730}
+td,th{border-color:#2c3641}h2{border-color:#2c3641}figcaption,.note{color:#9aa7b5}.hyperbolic{color:#4fd0a5}
+.euclidean{color:#f0a060}}
+"""
+
+
+def write_report(report: Report, path: Path) -> Path:
+    """Write the page, and its numbers as JSON beside it; returns the path of the latter.
+
+    Example:
+        >>> import tempfile
+        >>> import torch
+        >>> from horoball.data import ArrayTable
+        >>> from horoball.report.analysis import make_report
+        >>> from horoball.training import TrainConfig
+        >>> report = make_report(ArrayTable(torch.randn(60, 3)), TrainConfig(max_epochs=1), seeds=2)
+        >>> write_report(report, Path(tempfile.mkdtemp()) / "report.html").name
+        'report.json'
+    """
+    numbers = path.with_suffix(".json")
+    figures = json.dumps(_finite(report.as_dict()), indent=1, ensure_ascii=False)
+    for name, text in ((path, report_page(report)), (numbers, figures)):
+        write_whole(name, text)
+    return numbers
+
+
+def report_page(report: Report) -> str:
+    """The page.
+
+    Example:
+        >>> import torch
+        >>> from horoball.data import ArrayTable
+        >>> from horoball.report.analysis import make_report
+        >>> from horoball.training import TrainConfig
+        >>> page = report_page(make_report(ArrayTable(torch.randn(60, 3)), TrainConfig(max_epochs=1), seeds=2))
+        >>> "<h2>Did geometry help?</h2>" in page
+        True
+    """
+    title = escape(report.name or "Report")
+    parts = [
+        "<!doctype html><html lang='en'><head><meta charset='utf-8'>",
+        "<meta http-equiv='Content-Security-Policy' content=\"default-src 'none'; style-src 'unsafe-inline'\">",
+        f"<meta name='viewport' content='width=device-width'><title>{title}</title><style>{_STYLE}</style></head>",
+        "<body>",
+        f"<h1>{title}</h1><p class='note'>{report.rows:,} rows, {report.columns:,} columns. Hyperbolic model with "
+        f"c = {report.c:g} and its Euclidean baseline, {len(report.candidates.hyperbolic)} seeds.</p>",
+        *(f"<p class='answer'>{escape(sentence)}</p>" for sentence in report.words),
+        "<h2>Is it hierarchical?</h2>",
+        _tests(report.verdict),
+        _scale(report),
+        _references(report),
+        "<h2>Did geometry help?</h2>",
+        _comparison(report),
+        "<h2>The two maps</h2>",
+        maps(report.candidates, report.labels),
+        f"<h2>The tree of the {'labels' if report.labeled else 'rows'}</h2>",
+        tree_figure(report.tree, of_labels=report.labeled),
+        "</body></html>",
+    ]
+    return "\n".join(parts)
+
+
+def _tests(found: Verdict) -> str:
+    """What was tested, and what came out."""
+    gap = f"widest {found.gaps.strength:.2f}, needed more than {found.gaps.needed:.2f}"
+    lines = [("gaps between groups of rows", f"{found.groups} groups" if found.groups > 1 else "none", gap)]
+    for number, level in enumerate(found.nesting, 2):
+        share = f"of as many independent centers {level.p_ratio:.1%} have such levels"
+        share += "" if math.isnan(level.p_conflict) else f", {level.p_conflict:.0%} so little conflict"
+        answer = "yes" if level.nested else "not supported"
+        lines.append((f"level {number}: are {level.centers} groups nested?", answer, share))
+    if (branches := found.branching) is not None:
+        flat = "a normal cloud" if branches.kind == 1 else f"mixtures of {branches.kind} normals"
+        evidence = f"arms {branches.arms:.2f}; position as drawn below, beside {flat}"
+        lines.append((f"branches, in {branches.rows:,} rows without gaps", branches.answer, evidence))
+    rows = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in line) + "</tr>" for line in lines)
+    return f"<table><tr><th>test</th><th>answer</th><th>evidence</th></tr>{rows}</table>"
+
+
+def _scale(report: Report) -> str:
+    """The position between tree and flat data, drawn."""
+    where = report.verdict.position
+    if not math.isfinite(where.value):
+        return "<p>There is no position between a tree and flat data to show: few rows, a line or a star.</p>"
+
+    def at(value: float) -> float:
+        return 40 + 520 * min(max(value, 0.0), 1.2) / 1.2
+
+    marks = "".join(
+        f"<line x1='{at(v):.1f}' x2='{at(v):.1f}' y1='34' y2='46' stroke='#8793a1'/>"
+        f"<text x='{at(v):.1f}' y='62' text-anchor='middle' font-size='12' fill='currentColor'>{word}</text>"
+        for v, word in ((0.0, "tree"), (2 / 3, "⅔"), (1.0, "flat"))
+    )
+    return (
+        "<svg viewBox='0 0 600 70' role='img' aria-label='Position between tree and flat data'>"
+        f"<line x1='40' x2='560' y1='40' y2='40' stroke='#8793a1'/>{marks}"
+        f"<line x1='{at(where.low):.1f}' x2='{at(where.high):.1f}' y1='40' y2='40' stroke='#0072b2' stroke-width='6'/>"
+        f"<circle cx='{at(where.value):.1f}' cy='40' r='7' fill='#0072b2'/>"
+        f"<text x='{at(where.value):.1f}' y='22' text-anchor='middle' font-size='13' fill='currentColor'>"
+        f"{where.value:.2f}</text></svg>"
+    )
+
+
+def _references(report: Report) -> str:
+    rows = [("this table", report.measured)]
+    rows += [(f"reference: {name}", known) for name, known in report.references.items()]
+    lines = "".join(
+        f"<tr><td>{escape(name)}</td><td class='n'>{known.relative:.3f}</td>"
+        f"<td class='n'>{known.conflict.value:.3f}</td>"
+        f"<td class='n'>{known.conflict.low:.3f} … {known.conflict.high:.3f}</td></tr>"
+        for name, known in rows
+    )
+    return (
+        "<table><tr><th>space</th><th class='n'>2δ/diameter</th><th class='n'>conflict</th><th class='n'>95 %</th></tr>"
+        f"{lines}</table><p class='note'>δ is Gromov's, from geodesics of the graph of 20 nearest neighbors. Conflict "
+        "is 0 on a tree. The position above is the conflict of rows without gaps between them, over that of flat data "
+        "with the same covariance.</p>"
+    )
+
+
+def _comparison(report: Report) -> str:
+    lines = []
+    for line in report.comparison():
+        gap, better = line["difference"], line["better"]
+        means = [float(np.mean(line[side])) for side in ("hyperbolic", "euclidean")]
+        lines.append(
+            f"<tr><td>{escape(line['called'])}</td><td class='n'>{means[0]:.3f}</td><td class='n'>{means[1]:.3f}</td>"
+            f"<td class='n'>{gap['mean']:+.3f} [{gap['low']:+.3f}, {gap['high']:+.3f}]</td>"
+            f"<td class='{better}'>{CALLED[better]}</td></tr>"
+        )
+    weight = f"a distance term of weight {report.distance_weight:g}" if report.distance_weight else "no distance term"
+    return (
+        "<table><tr><th>figure</th><th class='n'>hyperbolic</th><th class='n'>Euclidean</th>"
+        "<th class='n'>difference, 95 %</th><th>better</th></tr>" + "".join(lines) + "</table>"
+        "<p class='note'>Paired by seed: the same rows, split, widths, epochs and early stopping. A side is better if "
+        "the interval of the difference leaves out 0; of that many figures one may do so by chance. "
+        f"Labels were used to judge, not to fit. Both models have {weight} in their objective.</p>"
+    )
+
+
+def _finite(value: object) -> object:
+    """JSON has no infinity and no NaN; they become null."""
+    if isinstance(value, dict):
+        return {key: _finite(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(part) for part in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,0 +1,149 @@
+"""One run in a folder at a time, and one writer of a file.
+
+A file is locked as long as a process has it open, so the lock of a process that was killed is gone with it. A run's
+folder is locked before anything is read, so that a folder that cannot be written to is refused at once too.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import platform
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from horoball.storage.folder import Folder, open_folder
+
+try:
+    import fcntl
+except ImportError:  # Windows, where an open file cannot be removed, which serves as well
+    fcntl = None  # type: ignore[assignment]
+
+__all__ = ["LOCK", "lock_file", "only_run"]
+
+LOCK = "run.lock"
+_WITHOUT_LOCKS = {errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP}  # of some network file systems
+_log = logging.getLogger("horoball")
+_mine = threading.local()  # folders that this thread has: `fit` may be called by what has locked the folder already
+
+
+@contextmanager
+def only_run(folder: Path | None) -> Iterator[None]:
+    """Make a folder if it is not there, and refuse it while another run is in it.
+
+    Of the processes that torchrun started, the first locks it for all. Without a folder nothing is done.
+
+    Example:
+        >>> import tempfile
+        >>> folder = Path(tempfile.mkdtemp())
+        >>> with only_run(folder):
+        ...     [file.name for file in folder.iterdir()]
+        ['run.lock']
+        >>> list(folder.iterdir())
+        []
+    """
+    if folder is None:
+        yield
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    place, held = folder.resolve(), vars(_mine).setdefault("folders", set())
+    if place in held or os.environ.get("RANK", "0") != "0":
+        yield
+        return
+    with open_folder(folder) as opened:
+        file = lock_file(opened, LOCK, f"Another run is in {folder}", "folder")
+        held.add(place)
+        try:
+            yield
+        finally:
+            held.discard(place)
+            if fcntl is None:
+                os.close(file)
+                opened.remove(LOCK)
+            else:
+                opened.remove(LOCK)  # while it is still locked
+                os.close(file)
+
+
+def lock_file(folder: Folder, name: str, busy: str, other: str) -> int:
+    """Create a file and lock it; one that a killed process has left is removed first, never written to.
+
+    Args:
+        folder: The folder.
+        name: Name of the file.
+        busy: What to say if another process has it.
+        other: What to choose another of.
+
+    Returns:
+        The open file, which is locked until it is closed.
+
+    Example:
+        >>> import tempfile
+        >>> with open_folder(Path(tempfile.mkdtemp())) as folder:
+        ...     os.close(lock_file(folder, "x.part", "Another process is writing x", "name"))
+    """
+    while True:
+        try:
+            file = folder.create(name)
+        except FileExistsError:
+            _remove_left(folder, name, busy, other)
+            continue
+        _lock(file, folder, busy, other)
+        if _has_name(file, folder, name):
+            break
+        os.close(file)  # another process took it for one that was left
+    with suppress(OSError):  # for the message alone: on a full disk the lock holds without it
+        os.write(file, f"process {os.getpid()} on {platform.node()}".encode())
+        os.lseek(file, 0, os.SEEK_SET)
+    return file
+
+
+def _remove_left(folder: Folder, name: str, busy: str, other: str) -> None:
+    """Remove a file that a killed process has left; refuses one that a process still has."""
+    try:
+        file = folder.open(name, write=True)
+    except FileNotFoundError:
+        return  # its owner has just finished
+    if fcntl is None:
+        os.close(file)
+        try:
+            folder.remove(name)
+        except PermissionError:
+            raise _busy(busy, b"", other) from None
+        return
+    _lock(file, folder, busy, other)
+    if _has_name(file, folder, name):  # while it is locked
+        folder.remove(name)
+    os.close(file)
+
+
+def _lock(file: int, folder: Folder, busy: str, other: str) -> None:
+    """Lock a file or close it with an error; where there are no locks, nothing but a message."""
+    if fcntl is None:
+        return
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno in _WITHOUT_LOCKS:
+            _log.info("%s is on a file system without locks. Let no other process write there.", folder.path)
+            return
+        who = os.pread(file, 200, 0)
+        os.close(file)
+        if isinstance(error, BlockingIOError):
+            raise _busy(busy, who, other) from None
+        raise
+
+
+def _busy(busy: str, who: bytes, other: str) -> ValueError:
+    said = who.decode("ascii", "replace")
+    named = said if said.startswith("process ") and said.isprintable() else "a process that does not say which"
+    return ValueError(f"{busy}: {named}. Wait until it has ended, or choose another {other}.")
+
+
+def _has_name(file: int, folder: Folder, name: str) -> bool:
+    """Whether a file still has its name: it may have been renamed or removed by the process that had it."""
+    found = folder.stat(name)
+    return found is not None and os.path.samestat(os.fstat(file), found)

@@ -1,0 +1,3 @@
+"""Fits of graphs: from edges to a run, with its objective."""
+
+__all__: list[str] = []

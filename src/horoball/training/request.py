@@ -1,0 +1,298 @@
+"""From the options of a front end to the settings of a fit.
+
+The estimators, `cells.fit` and the command line all call `table_fit` or `graph_fit`. A default has one home: the field
+of `ModelConfig`, `GraphConfig` or `TrainConfig`, or, where a front end differs from it, one of the tuples below.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import fields
+from numbers import Real
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from horoball.data.graphs.graph import Graph
+from horoball.data.tables.table import Table
+from horoball.likelihoods import LIKELIHOODS
+from horoball.models.graph.vae import GraphConfig
+from horoball.models.table.vae import ModelConfig
+from horoball.storage.settings import SettingError
+from horoball.training.config import TrainConfig
+from horoball.training.graph.fit import training_for
+from horoball.training.graph.run import encoder_for
+from horoball.training.record import FitRecord
+from horoball.training.table.landmarks import searches_all_pairs
+
+__all__ = [
+    "CELLS",
+    "GRAPHS",
+    "TABLES",
+    "VECTORS",
+    "check_options",
+    "curvature_fields",
+    "distance_weight",
+    "graph_fit",
+    "map_weight",
+    "pace",
+    "prior_fields",
+    "stored_options",
+    "table_fit",
+]
+
+_MIN_ROWS_FOR_DISTANCES = 50  # rows below which a graph of 20 neighbors says nothing
+_MAP_STEPS = 1000  # of a map
+_MAP_HIDDEN = 128, 128  # with two layers and no terms of a map, posteriors collapse
+_MAP_RATE = 0.01  # learning rate
+_MAP_SCHEDULE = {"warmup": 0.1, "decay": 0.02}  # of the learning rate
+_MAP_ROWS, _MAP_BATCHES = (1000, 8000, 40_000), (128, 256, 512, 1024)  # rows from which batches are larger
+_NO_LIMIT = 10_000  # epochs: training stops by itself before
+
+
+class TableDefaults(NamedTuple):
+    """What front ends for tables use instead of the defaults of `ModelConfig` and `TrainConfig`."""
+
+    likelihood: str = "auto"
+    distance_weight: float | str = "auto"
+    locality: float = 0.9
+    hidden: int | tuple[int, ...] | str = "auto"
+    max_epochs: int | str = "auto"
+    batch_size: int | str = "auto"
+    learning_rate: float | str = "auto"
+    patience: int | str = "auto"
+
+
+class CellDefaults(NamedTuple):
+    """What cells use instead of the defaults of tables: counts were tuned with the distance term alone."""
+
+    likelihood: str = "negative_binomial"
+    posterior: str = "wrapped"
+    locality: float = TrainConfig.locality
+    hidden: tuple[int, ...] = (128,)
+    max_epochs: int | str = TrainConfig.max_epochs
+    batch_size: int | str = TrainConfig.batch_size
+    learning_rate: float | str = TrainConfig.learning_rate
+    patience: int | str = TrainConfig.patience
+
+
+class VectorDefaults(NamedTuple):
+    """What vectors, as `horoball fit --kind vectors` takes them, use instead of the defaults of tables."""
+
+    likelihood: str = "von_mises_fisher"
+
+
+class GraphDefaults(NamedTuple):
+    """What front ends for graphs use instead of the defaults of `GraphConfig`, which are the paper's."""
+
+    encoder: str = "auto"
+    edges: str = "fermi_dirac"
+    prior_scale: float | str = "learn"
+    non_edges: int | str | None = "auto"
+    transitive: bool = True
+
+
+TABLES, CELLS, VECTORS, GRAPHS = TableDefaults(), CellDefaults(), VectorDefaults(), GraphDefaults()
+
+
+def table_fit(table: Table, *, cells: bool = False, **options: Any) -> tuple[dict[str, Any], TrainConfig]:
+    """Fields of `ModelConfig` and the training settings for a table, as `training.run.train` takes them.
+
+    Args:
+        table: Rows.
+        cells: Whether the rows are counts of genes in cells; `CELLS` has the defaults then.
+        options: Any fields of `ModelConfig` and `TrainConfig`. c and prior_scale may be "learn"; distance_weight,
+            likelihood, hidden, batch_size, learning_rate, max_epochs and patience may be "auto".
+
+    Example:
+        >>> from horoball.data import ArrayTable
+        >>> model, training = table_fit(ArrayTable(np.zeros((100, 40))), c="learn", max_epochs=5)
+        >>> model
+        {'likelihood': 'auto', 'hidden': (128, 128), 'c': 1.0, 'learn_c': True}
+        >>> training.max_epochs, training.distance_weight, training.batch_size
+        (5, 200.0, 128)
+    """
+    given = TABLES._asdict() | (CELLS._asdict() if cells else {}) | options
+    model, training = _split(given, ModelConfig)
+    if cells and model["likelihood"] == "auto":  # the numbers do not say what a count is out of
+        model["likelihood"] = CELLS.likelihood
+    if cells and "library" in LIKELIHOODS[model["likelihood"]].options:
+        model["library"] = True
+    weight, library = training["distance_weight"], bool(model.get("library"))
+    training["distance_weight"] = distance_weight(weight, table, model.get("d", ModelConfig.d), library=library)
+    if isinstance(model["hidden"], str) and model["hidden"] == "auto":
+        model["hidden"] = _MAP_HIDDEN if training["distance_weight"] > 0 else ModelConfig.hidden
+    return model, TrainConfig(**(training | pace(table, training)))
+
+
+def pace(table: Table, training: dict[str, Any]) -> dict[str, Any]:
+    """Batch size, learning rate, patience and maximum number of epochs, where they are "auto".
+
+    A map has a fixed number of steps, over which the learning rate rises and falls: it ends settled. A step costs
+    about as much for a few hundred rows as for a few, so batches are large, as long as an epoch has some steps. Other
+    models train until the validation loss has not fallen for 20 epochs.
+
+    Args:
+        table: Rows.
+        training: Options of the training, with the distance weight as a number.
+
+    Example:
+        >>> from horoball.data import ArrayTable
+        >>> auto = dict.fromkeys(("batch_size", "learning_rate", "patience", "max_epochs"), "auto")
+        >>> pace(ArrayTable(np.zeros((2000, 4))), auto | {"distance_weight": 50.0})
+        {'batch_size': 256, 'learning_rate': 0.01, 'patience': 0, 'max_epochs': 125, 'warmup': 0.1, 'decay': 0.02}
+        >>> pace(ArrayTable(np.zeros((2000, 4))), auto | {"distance_weight": 0.0})
+        {'batch_size': 128, 'learning_rate': 0.001, 'patience': 20, 'max_epochs': 10000}
+    """
+    drawn = training["distance_weight"] > 0
+    batch = _MAP_BATCHES[int(np.searchsorted(_MAP_ROWS, table.rows, "right"))] if drawn else TrainConfig.batch_size
+    chosen = {"batch_size": batch, "learning_rate": _MAP_RATE if drawn else TrainConfig.learning_rate}
+    chosen |= {"patience": 0 if drawn else TrainConfig.patience}
+    given: dict[str, Any] = {}
+    for name in (*chosen, "max_epochs"):
+        value, auto = _number_or("auto", name, training.get(name, "auto"))
+        given |= {} if auto else {name: TrainConfig.checked(name, value)}
+    held = int(table.rows * TrainConfig.checked("validation", training.get("validation", TrainConfig.validation)))
+    steps = max(1, math.ceil((table.rows - held) / given.get("batch_size", batch)))
+    chosen["max_epochs"] = math.ceil(_MAP_STEPS / steps) if drawn else _NO_LIMIT if held else TrainConfig.max_epochs
+    if drawn and "learning_rate" not in given:  # a rate that is given stays as it is
+        chosen |= {name: value for name, value in _MAP_SCHEDULE.items() if name not in training}
+    return chosen | given
+
+
+def graph_fit(graph: Graph, **options: Any) -> tuple[dict[str, Any], TrainConfig]:
+    """Fields of `GraphConfig` and the training settings for a graph, as `training.graph_run.train_graph` takes them.
+
+    Args:
+        graph: The graph.
+        options: Any fields of `GraphConfig` and `TrainConfig`. c and prior_scale may be "learn", encoder may be "auto";
+            training options that are None take the default of the encoder.
+
+    Example:
+        >>> model, training = graph_fit(Graph.of([(0, 1)]), d=5)
+        >>> model["encoder"], model["learn_prior"], training.max_epochs
+        ('free', True, 1000)
+    """
+    defaults = {name: value for name, value in GRAPHS._asdict().items() if name != "non_edges"}
+    model, training = _split(defaults | options, GraphConfig)
+    model["directed"] = graph.directed
+    model["transitive"] = graph.directed and model["transitive"]
+    if model["encoder"] == "auto":
+        model["encoder"] = encoder_for(graph)
+    kind = {name: model[name] for name in ("directed", "transitive")}
+    return model, training_for(model["encoder"], **kind, **training)
+
+
+def stored_options(record: FitRecord) -> dict[str, Any]:
+    """The options of a fit, from its record: the inverse of `table_fit` and `graph_fit`.
+
+    Example:
+        >>> from horoball.training.record import GraphRecord
+        >>> model = GraphConfig(nodes=4, learn_c=True)
+        >>> options = stored_options(GraphRecord(model=model, training=TrainConfig(), edges=3, digest="0f"))
+        >>> options["c"], options["hidden"], options["seed"]
+        ('learn', 32, 0)
+    """
+    parts = (record.model, record.training)
+    model, training = ({part.name: getattr(each, part.name) for part in fields(each)} for each in parts)
+    model["c"] = "learn" if model["learn_c"] else model["c"]
+    model["prior_scale"] = "learn" if model["learn_prior"] else model["prior_scale"]
+    return model | training
+
+
+def check_options(kind: type[ModelConfig | GraphConfig], **options: Any) -> None:
+    """Refuse options out of range, for callers that have long work to do before the fit.
+
+    Example:
+        >>> check_options(ModelConfig, c="learn", beta=-1.0)
+        Traceback (most recent call last):
+        ...
+        horoball.storage.settings.SettingError: beta must be at least 0 and at most 1e+06, got -1.0. ...
+    """
+    model, training = _split(options, kind)
+    for name, value in model.items():
+        kind.checked(name, value)
+    for name, value in training.items():
+        if value != "auto":
+            TrainConfig.checked(name, value)
+
+
+def _split(options: dict[str, Any], kind: type[ModelConfig | GraphConfig]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Options of the model and of the training."""
+    names = {part.name for part in fields(TrainConfig)}
+    training = {name: value for name, value in options.items() if name in names}
+    model = {name: value for name, value in options.items() if name not in names}
+    for name in model.keys() - {part.name for part in fields(kind)}:
+        raise TypeError(f"A fit has no option {name!r}.")
+    if "prior_scale" in model:
+        model |= prior_fields(model["prior_scale"])
+    if "c" in model:
+        model |= curvature_fields(model["c"])
+    return model, training
+
+
+def curvature_fields(c: float | str) -> dict[str, Any]:
+    """Fields of `ModelConfig` for a curvature: a number, or "learn", which starts at 1.
+
+    Example:
+        >>> curvature_fields(0.5), curvature_fields("learn")
+        ({'c': 0.5, 'learn_c': False}, {'c': 1.0, 'learn_c': True})
+    """
+    value, learn = _number_or("learn", "c", c)
+    return {"c": 1.0 if learn else ModelConfig.checked("c", value), "learn_c": learn}
+
+
+def prior_fields(scale: float | str) -> dict[str, Any]:
+    """Fields of `ModelConfig` for the prior's standard deviation: a number, or "learn", which starts at 1.
+
+    Example:
+        >>> prior_fields(1.7), prior_fields("learn")
+        ({'prior_scale': 1.7, 'learn_prior': False}, {'prior_scale': 1.0, 'learn_prior': True})
+    """
+    value, learn = _number_or("learn", "prior_scale", scale)
+    return {"prior_scale": 1.0 if learn else ModelConfig.checked("prior_scale", value), "learn_prior": learn}
+
+
+def distance_weight(given: float | str, table: Table, d: int, *, library: bool = False) -> float:
+    """The weight of the distance term: the given number, or for "auto" that of `map_weight`.
+
+    Example:
+        >>> from horoball.data import ArrayTable
+        >>> import numpy as np
+        >>> distance_weight("auto", ArrayTable(np.zeros((100, 40))), 2), distance_weight(3, ArrayTable(np.eye(2)), 2)
+        (200.0, 3.0)
+    """
+    value, auto = _number_or("auto", "distance_weight", given)
+    if auto:
+        return map_weight(table, ModelConfig.checked("d", d), library=library)
+    return float(TrainConfig.checked("distance_weight", value))
+
+
+def _number_or(word: str, name: str, given: Any) -> tuple[Any, bool]:
+    """The value, and whether it is the word."""
+    if isinstance(given, str) and given == word:
+        return given, True
+    if not isinstance(given, Real) or isinstance(given, bool | np.bool_):
+        raise SettingError(name, f'is a number or "{word}", got {given!r}.')
+    return given, False
+
+
+def map_weight(table: Table, d: int, *, library: bool = False) -> float:
+    """A distance weight for a map, of the size of the likelihood: 5 per feature, for d = 2 or 3.
+
+    0 where no map is drawn, and for streamed or very many rows that belong to batches or are counts of cells. A count
+    holds less information than a real number, so counts get 0.1 per feature, chosen on trees by
+    `horoball.cells.simulate`.
+
+    Example:
+        >>> from horoball.data import ArrayTable
+        >>> import numpy as np
+        >>> table = ArrayTable(np.zeros((100, 40)))
+        >>> map_weight(table, d=2), map_weight(table, d=10)
+        (200.0, 0.0)
+    """
+    if not 2 <= d <= 3 or table.rows < _MIN_ROWS_FOR_DISTANCES:
+        return 0.0
+    if (library or table.covariates is not None) and not searches_all_pairs(table, library=library):
+        return 0.0
+    return max(50.0, (0.1 if library else 5.0) * table.features)

@@ -1,0 +1,221 @@
+"""How the residuals of a decoder go together: what one column misses by tells of the gaps in others.
+
+The likelihood takes columns as independent given z, so that z has to explain how they go together: a map is made of
+that. What a few dimensions cannot explain is left in the residuals. For filling in gaps it need not be lost: for the
+columns whose values, or their logarithms, are normal, p(x | z) is taken as N(f(z), Σ) with one covariance Σ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple, cast
+
+import torch
+from torch import Tensor
+
+from horoball.likelihoods.likelihood import Likelihood
+from horoball.likelihoods.log_normal import LogNormal
+from horoball.likelihoods.mixed import Mixed, Product
+from horoball.likelihoods.normal import Normal
+from horoball.models.table.vae import VAE
+from horoball.numerics.random import generator_for
+
+__all__ = [
+    "MOST",
+    "RESIDUALS",
+    "RESIDUAL_ROWS",
+    "Given",
+    "NormalColumns",
+    "expected_covariance",
+    "given_observed",
+    "residual_covariance",
+    "stored_residuals",
+]
+
+RESIDUALS = "residuals.covariance"  # its name in a file
+RESIDUAL_ROWS = 2048  # of the table that the covariance is estimated from
+
+MOST = 100  # columns: beyond, a factorization for each row takes longer than the fit
+_CHUNK = 256  # rows at a time
+_SAMPLES = 32  # points z for each row
+_ROUNDS = 20  # of expectation and maximization
+_LEAST = 1e-4  # variance: that of the smallest standard deviation of the likelihoods
+
+
+class NormalColumns:
+    """The columns of a mixed table that are normal, or whose logarithms are, in the order of the likelihood's groups.
+
+    Example:
+        >>> columns = NormalColumns(Mixed(3, columns="normal,bernoulli,log_normal"))
+        >>> columns.features, columns.values(torch.tensor([[2.0, 1.0, 1.0]]))
+        ([0, 2], tensor([[2., 0.]], dtype=torch.float64))
+    """
+
+    def __init__(self, likelihood: Mixed) -> None:
+        groups = [group for group in likelihood.groups if group.kind in (Normal, LogNormal)]
+        self.features = [feature for group in groups for feature in group.features]
+        self._log = torch.tensor([group.kind is LogNormal for group in groups for _ in group.features])
+
+    def values(self, x: Tensor) -> Tensor:
+        """Values of rows, or their logarithms, where the normal distributions are."""
+        mine = x[..., self.features].double().cpu()
+        return torch.where(self._log, mine.clamp_min(1e-300).log(), mine) if bool(self._log.any()) else mine
+
+    def rows(self, values: Tensor) -> Tensor:
+        """The inverse of `values`."""
+        return torch.where(self._log, values.exp(), values) if bool(self._log.any()) else values
+
+    def means(self, decoded: Product) -> Tensor:
+        """Means of the normal distributions that a decoder gives."""
+        found = []
+        for likelihood, part in decoded.parts:
+            if isinstance(likelihood, Normal | LogNormal):
+                base = part.base_dist if isinstance(likelihood, Normal) else part.base_dist.base_dist  # type: ignore[attr-defined]
+                found.append(base.loc.double().cpu())
+        return torch.cat(found, -1)
+
+    def others(self, x: Tensor) -> Tensor:
+        """Rows without these columns, whose likelihood is then that of the others."""
+        rest = x.clone()
+        rest[..., self.features] = torch.nan
+        return rest
+
+
+class Given(NamedTuple):
+    """What observed residuals say.
+
+    Example:
+        >>> Given(torch.zeros(2, 3), torch.zeros(2, 3, 4))._fields
+        ('log_density', 'expected')
+    """
+
+    log_density: Tensor  # of those observed, up to a constant, shape (samples, rows)
+    expected: Tensor  # residuals of all columns; those observed are themselves
+
+
+def given_observed(covariance: Tensor, residuals: Tensor, there: Tensor) -> Given:
+    """The normal distribution of residuals given those that were observed.
+
+    Args:
+        covariance: Σ, shape (columns, columns).
+        residuals: Shape (samples, rows, columns).
+        there: Which were observed, shape (rows, columns).
+
+    Example:
+        >>> residuals = torch.tensor([[[1.0, 0.0]]], dtype=torch.float64)
+        >>> covariance = torch.tensor([[2.0, 1.0], [1.0, 2.0]], dtype=torch.float64)
+        >>> given_observed(covariance, residuals, torch.tensor([[True, False]])).expected
+        tensor([[[1.0000, 0.5000]]], dtype=torch.float64)
+    """
+    return _given(_factor(covariance, there), covariance, residuals, there)
+
+
+def _given(factor: Tensor, covariance: Tensor, residuals: Tensor, there: Tensor) -> Given:
+    known = torch.where(there, residuals, 0.0)
+    white = torch.linalg.solve_triangular(factor, known.permute(1, 2, 0), upper=False)  # (rows, columns, samples)
+    log_density = -0.5 * white.square().sum(1).T - factor.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+    weights = torch.linalg.solve_triangular(factor.mT, white, upper=True)
+    return Given(log_density, torch.where(there, known, (covariance @ weights).permute(2, 0, 1)))
+
+
+def _factor(covariance: Tensor, there: Tensor) -> Tensor:
+    """Cholesky factors of the observed part of Σ of each row; columns that are missing are apart, with variance 1."""
+    seen = there.double()
+    observed = seen.unsqueeze(-1) * covariance * seen.unsqueeze(-2) + torch.diag_embed(1 - seen)
+    return torch.linalg.cholesky(observed)
+
+
+@torch.no_grad()
+def residual_covariance(model: VAE, x: Tensor, seed: int = 0) -> Tensor | None:
+    """Σ by expectation and maximization; None if fewer than 2 columns, or more than 100, are normal.
+
+    Points z of each row are weighted by the likelihood under the Σ of the round before.
+
+    Args:
+        model: A trained model of a mixed table.
+        x: Some of its rows, some thousands at most, as the model sees them.
+        seed: Seed of the points.
+
+    Example:
+        >>> from horoball.models import ModelConfig
+        >>> config = ModelConfig(features=2, likelihood="mixed", columns="normal,normal", hidden=(8,))
+        >>> x = torch.randn(500, 1, generator=generator_for(0)) + 0.1 * torch.randn(500, 2, generator=generator_for(1))
+        >>> covariance = residual_covariance(VAE.from_config(config, generator=generator_for(2)), x)
+        >>> bool(covariance[0, 1] > 0.8 * covariance[0, 0])  # the model was not trained, so all is left
+        True
+    """
+    columns = NormalColumns(cast(Mixed, model.likelihood))
+    if not 2 <= len(columns.features) <= MOST:
+        return None
+    values = columns.values(x)
+    there = ~values.isnan()
+    q, p = model.posterior(x), model.prior()
+    z, log_q = q.rsample_and_log_prob((_SAMPLES,), generator_for(seed))
+    decoded = cast(Product, model.decode(z))
+    residuals = torch.where(there, values - columns.means(decoded), 0.0)
+    others = (decoded.log_prob(columns.others(x)) + p.log_prob(z) - log_q).double().cpu()
+    return expected_covariance(residuals, there, others)
+
+
+def expected_covariance(residuals: Tensor, there: Tensor, others: Tensor | None = None) -> Tensor:
+    """The covariance of normal residuals with gaps, by expectation and maximization.
+
+    A row for each column whose residuals do not go together is added, so that few rows give no spurious correlations.
+
+    Args:
+        residuals: Shape (samples, rows, columns); those that were not observed are 0.
+        there: Which were observed, shape (rows, columns).
+        others: Log weights of the samples without the residuals' own, shape (samples, rows); 0 if not given.
+
+    Example:
+        >>> x = torch.randn(500, 1, generator=generator_for(0)).double() * torch.ones(2)
+        >>> there = torch.rand(500, 2, generator=generator_for(1)) < 0.7
+        >>> covariance = expected_covariance(torch.where(there, x, 0.0).unsqueeze(0), there)
+        >>> bool(covariance[0, 1] > 0.9 * covariance[0, 0])
+        True
+    """
+    rows, columns = there.shape
+    others = torch.zeros(residuals.shape[:2], dtype=torch.float64) if others is None else others
+    least = _LEAST * torch.eye(columns, dtype=torch.float64)
+    covariance = torch.diag(residuals.square().mean(0).sum(0) / there.sum(0).clamp_min(1)) + least
+    for _ in range(_ROUNDS):
+        total = torch.zeros_like(covariance)
+        for some in torch.arange(rows).split(_CHUNK):
+            total += _second_moment(covariance, residuals[:, some], there[some], others[:, some])
+        apart = columns / rows * torch.diag(total.diagonal())
+        covariance = (total + apart) / (rows + columns) + least
+        covariance = (covariance + covariance.T) / 2  # to the last digit
+    return covariance
+
+
+def stored_residuals(tensors: Mapping[str, Tensor], likelihood: Likelihood) -> Tensor | None:
+    """The covariance that a file holds, if it holds one; refuses what is no covariance of the model's columns.
+
+    Example:
+        >>> stored_residuals({RESIDUALS: torch.eye(3).double()}, Mixed(2))
+        Traceback (most recent call last):
+        ...
+        ValueError: its covariance of residuals is not of 2 columns.
+    """
+    covariance = tensors.get(RESIDUALS)
+    if covariance is None:
+        return None
+    size = len(NormalColumns(likelihood).features) if isinstance(likelihood, Mixed) else 0
+    if covariance.shape != (size, size) or covariance.dtype != torch.float64:
+        raise ValueError(f"its covariance of residuals is not of {size} columns.")
+    positive = torch.linalg.cholesky_ex(covariance).info == 0
+    if not bool(torch.isfinite(covariance).all() and positive and torch.equal(covariance, covariance.T)):
+        raise ValueError("its covariance of residuals is not one: it is not finite, symmetric and positive.")
+    return covariance
+
+
+def _second_moment(covariance: Tensor, residuals: Tensor, there: Tensor, others: Tensor) -> Tensor:
+    """Σ over rows of E[r rᵀ] given what was observed."""
+    factor = _factor(covariance, there)
+    given = _given(factor, covariance, residuals, there)
+    weights = (given.log_density + others).softmax(0).unsqueeze(-1)
+    moment = (weights * given.expected).flatten(0, 1).T @ given.expected.flatten(0, 1)
+    seen, gone = there.double().unsqueeze(-1), (~there).double()
+    part = torch.linalg.solve_triangular(factor, seen * covariance, upper=False)
+    left = (covariance - part.mT @ part) * gone.unsqueeze(-1) * gone.unsqueeze(-2)  # variance of those not observed
+    return moment + left.sum(0)

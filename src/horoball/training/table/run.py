@@ -1,0 +1,417 @@
+"""A fitted model with all it needs to be used: its scaling and the record of its fit."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple, Self, cast
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from horoball.data.cells.cell_table import cell_table, is_cells
+from horoball.data.columns.encoding import decode
+from horoball.data.readers.mixed import read_fitted
+from horoball.data.readers.tables import read
+from horoball.data.tables.array_table import held_out
+from horoball.data.tables.standardizer import Standardized, Standardizer, stored_scaler
+from horoball.data.tables.table import Table
+from horoball.data.vectors.vector_table import read_vectors
+from horoball.distributions import BallNormal
+from horoball.distributions.von_mises_fisher import direction
+from horoball.manifolds.rim import rim_report
+from horoball.models.table.decoder import Decoder
+from horoball.models.table.encoder import Encoder, network_input
+from horoball.models.table.vae import VAE, ModelConfig
+from horoball.numerics.random import generator_for
+from horoball.objectives import DistanceTerm, elbo, log_likelihood
+from horoball.runtime.devices import resolved
+from horoball.runtime.memory import memory_asked
+from horoball.storage.checkpoint import load_checkpoint, save_checkpoint
+from horoball.storage.lock import only_run
+from horoball.storage.restore import model_tensors, reject_incomplete, stored_model
+from horoball.training.config import TrainConfig
+from horoball.training.history import stored_history
+from horoball.training.progress import Progress
+from horoball.training.record import TableRecord
+from horoball.training.state import FINAL, LAST, State, check_output_dir, check_resumable
+from horoball.training.table.category_start import start_at_category_means
+from horoball.training.table.filled_points import filled_points
+from horoball.training.table.fit import fit
+from horoball.training.table.landmarks import searches_all_pairs, with_landmarks
+from horoball.training.table.mixed_start import mixed_start
+from horoball.training.table.residuals import RESIDUAL_ROWS, RESIDUALS, residual_covariance, stored_residuals
+from horoball.training.table.sampled import with_sample
+from horoball.training.table.start import Start, uniform_start
+
+__all__ = ["Evaluation", "Run", "train"]
+
+_log = logging.getLogger("horoball")
+
+
+class Evaluation(NamedTuple):
+    """How well a model describes the rows of a table: means over the rows, in nats.
+
+    Example:
+        >>> Evaluation(elbo=-7.6, kl=0.4, log_likelihood=-7.2, rows=80).rows
+        80
+    """
+
+    elbo: float
+    kl: float
+    log_likelihood: float
+    rows: int
+
+
+@dataclass
+class Run:
+    """A fitted model with its scaling and the record of its fit; what `horoball fit` writes to a folder.
+
+    Example:
+        >>> import tempfile
+        >>> from horoball.data import ArrayTable
+        >>> table = ArrayTable(torch.randn(200, 5))
+        >>> run = train(table, {"hidden": (16,)}, TrainConfig(max_epochs=1))
+        >>> folder = Path(tempfile.mkdtemp())
+        >>> run.save(folder)
+        >>> torch.equal(next(Run.load(folder).embed(table)), next(run.embed(table)))
+        True
+    """
+
+    model: VAE
+    record: TableRecord
+    scaler: Standardizer | None = None
+    residuals: Tensor | None = None  # covariance that columns have beyond the model; see `residual_covariance`
+    history: list[dict[str, float]] = field(default_factory=list)
+    digest: str = ""  # identifies the run that a folder's files belong to; see `run_digest`
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of the features, in the model's order."""
+        return self.record.columns
+
+    @property
+    def label(self) -> str | None:
+        """Name of the label column."""
+        return self.record.label
+
+    @property
+    def device(self) -> torch.device:
+        """Where the model is, and rows are brought to."""
+        return self.model.prior.loc.device
+
+    def to(self, device: str) -> Self:
+        """Move the model to a device, by a name for `runtime.devices.resolved`; returns the run."""
+        self.model.to(resolved(device))
+        return self
+
+    def scaled(self, table: Table) -> Table:
+        """A table as the model sees it; refuses one with other columns."""
+        if table.columns != self.columns and table.features != len(self.columns):
+            raise ValueError(
+                f"The model was fitted to {len(self.columns)} columns, the table has {table.features}. Give it those "
+                f"of the fit, and a label apart: {', '.join(self.columns[:5])}{' …' if len(self.columns) > 5 else ''}."
+            )
+        if not _unnamed(table.columns) and table.columns != self.columns:
+            mine, other = next(pair for pair in zip(self.columns, table.columns, strict=True) if pair[0] != pair[1])
+            raise ValueError(
+                f"The table has the column {other!r} where the model was fitted to {mine!r}. Give the fit's columns, "
+                "in their order."
+            )
+        table = table.coded(self.record.covariates)
+        return table if self.scaler is None else Standardized(table, self.scaler)
+
+    def read(self, source: Any, ids: str | None = None) -> Table:
+        """A table for this model: its columns, or genes of cells, are found by their names; the label may miss."""
+        if self.record.mixed:
+            return read_fitted(
+                source, self.record.columns_of, self.label, ids=ids or self.record.ids, ids_may_miss=ids is None
+            )
+        names: dict[str, Any] = {"ids": ids or self.record.ids, "ids_may_miss": ids is None}
+        if "vectors" in self.record.reading:
+            return read_vectors(source, self._vector_column(source), self.label, label_may_miss=True, **names)
+        if ids is not None or not is_cells(source):
+            columns = None if _unnamed(self.columns) else self.columns
+            return read(source, self.label, label_may_miss=True, columns=columns, **names)
+        return cell_table(source, genes=self.columns, label=self.label, label_may_miss=True, **self.record.reading)
+
+    def _vector_column(self, source: Any) -> str | None:
+        """The column of the fit's vectors; arrays, and the files that hold one, have none."""
+        array = isinstance(source, str | Path) and str(source).lower().endswith((".npy", ".npz"))
+        return None if array else self.record.reading["vectors"] or None
+
+    def blocks(self, table: Table, rows: int = 8192, first: int = 0) -> Iterator[Tensor]:
+        """Rows of a table as the model sees them, some at a time; refuses those that its likelihood cannot hold.
+
+        In messages, the first row of the table has the number `first`.
+        """
+        for block in self.scaled(table).blocks(rows):
+            self.model.likelihood.check_rows(block[:, : table.features], first, whole=self.record.whole)
+            first += len(block)
+            yield block.to(self.device)
+
+    def seen(self, table: Table) -> Tensor:
+        """Features of a table as the encoder's network sees them: scaled, or counts as log(1 + x)."""
+        x = torch.cat([block.cpu() for block in self.blocks(table)])[:, : table.features]
+        if self.record.mixed:
+            return self.distance_view(x)
+        model = self.record.model
+        return network_input(x, log=model.log_input, library=model.library, unit=model.unit_input)
+
+    def distance_view(self, x: Tensor) -> Tensor:
+        """Rows of a mixed model, as it sees them, as points whose distances mean something: gaps are filled."""
+        return filled_points(cast(Encoder, self.model.encoder).view, x)
+
+    @torch.no_grad()
+    def embed(self, table: Table) -> Iterator[Tensor]:
+        """Posterior means in ball coordinates, float64, block by block."""
+        for block in self.coordinates(table):
+            yield block[:, :-2]
+
+    @torch.no_grad()
+    def posteriors(self, table: Table, first: int = 0) -> Iterator[BallNormal]:
+        """q(z | x) of all rows, block by block; in messages, the first of them has the number `first`."""
+        for block in self.blocks(table, first=first):
+            q = self.model.posterior(block)
+            broken = ~torch.isfinite(q.loc).all(-1)
+            if bool(broken.any()):
+                raise FloatingPointError(
+                    f"The model gives no finite coordinates for row {first + int(broken.nonzero()[0])}. Its values may "
+                    "be far beyond those of the fit, or the weights may be damaged."
+                )
+            first += len(block)
+            yield q
+
+    @torch.no_grad()
+    def coordinates(self, table: Table, first: int = 0) -> Iterator[Tensor]:
+        """Of every row its ball coordinates, its distance from the origin and its posterior's scale, block by block.
+
+        Float64, shape (rows, d + 2). Warns of rows that lie farther out than coordinates can hold; the first of all
+        rows has the number `first`.
+        """
+        with rim_report(self.model.ball, first=first) as note:
+            for q in self.posteriors(table, first):
+                z, radius, scale = q.coordinates()
+                note(radius)
+                yield torch.cat((z, radius.unsqueeze(-1), scale.unsqueeze(-1)), -1)
+
+    def unscaled(self, x: Tensor) -> Tensor:
+        """Rows of the model in their own units."""
+        return x.cpu() if self.scaler is None else self.scaler.inverse(x.cpu())
+
+    @torch.no_grad()
+    def evaluate(self, table: Table, samples: int = 500) -> Evaluation:
+        """Evidence lower bound and log-likelihood of a table.
+
+        Args:
+            table: Rows, in their own units.
+            samples: Importance samples per row. More samples give a tighter lower bound of the log-likelihood and take
+                proportionally longer; 100 to 5000 are useful.
+
+        Example:
+            >>> from horoball.data import ArrayTable
+            >>> table = ArrayTable(torch.randn(200, 5))
+            >>> train(table, {"hidden": (16,)}, TrainConfig(max_epochs=1)).evaluate(table, samples=10).rows
+            200
+        """
+        generator = generator_for(0)
+        sums = torch.zeros(4, dtype=torch.float64)
+        for block in self.blocks(table, 1024):
+            bound = elbo(self.model, block, kl="sample", generator=generator)
+            likelihood = log_likelihood(self.model, block, samples, generator=generator)
+            terms = (bound.value, bound.kl, likelihood, torch.ones(len(block)))
+            sums += torch.stack([term.cpu().double().sum() for term in terms])
+        mean_elbo, mean_kl, mean_likelihood = (sums[:3] / sums[3]).tolist()
+        return Evaluation(mean_elbo, mean_kl, mean_likelihood, int(sums[3]))
+
+    @torch.no_grad()
+    def sample(self, n: int, seed: int = 0) -> Tensor:
+        """Rows drawn from the model, in their own units: points from the prior, decoded."""
+        if self.model.covariates or self.model.likelihood.library:
+            raise ValueError(
+                "This model is conditioned on batches or row sums, which the prior does not draw. In Python, "
+                "VAE.decode(z, conditioning) takes them."
+            )
+        generator = generator_for(seed)
+        distribution: Any = self.model.decode(self.model.prior().sample((n,), generator))
+        return self.unscaled(distribution.sample(generator=generator).float())
+
+    def sample_rows(self, n: int, seed: int = 0) -> Any:
+        """The same as an Arrow table; see `rows_of`."""
+        return self.rows_of(self.sample(n, seed))
+
+    def rows_of(self, x: Tensor) -> Any:
+        """Rows in their own units as an Arrow table; of a mixed model, values are of their columns' types."""
+        import pyarrow as pa
+
+        if self.record.mixed:
+            return decode(self.record.columns_of, x.numpy())
+        return pa.table([pa.array(column) for column in x.T.numpy()], names=self.columns)
+
+    def as_start(self) -> Start:
+        """The start of another fit to rows with the same columns."""
+        fields = {name: value for name, value in self.record.model.as_dict().items() if name != "features"}
+        return Start(fields, self.scaler, self.record.whole, lambda likelihood: torch.zeros(likelihood.outputs))
+
+    def save(self, folder: Path) -> None:
+        """Write the model to a folder."""
+        folder.mkdir(parents=True, exist_ok=True)
+        scaling = {} if self.scaler is None else self.scaler.tensors()
+        scaling |= {} if self.residuals is None else {RESIDUALS: self.residuals}
+        state = {"record": self.record.as_json(), "history": self.history, "run": self.digest}
+        save_checkpoint(folder / FINAL, model_tensors(self.model) | scaling, state)
+
+    @classmethod
+    def load(cls, folder: Path) -> Self:
+        """Read a model back from a folder; of a run that has not ended, its last checkpoint."""
+        path = folder / FINAL if (folder / FINAL).exists() else folder / LAST
+        if not path.exists():
+            raise FileNotFoundError(
+                f"{folder} holds no model: neither {FINAL} nor {LAST} is there. Give the folder that a fit wrote."
+            )
+        tensors, header = load_checkpoint(path)
+        record = TableRecord.from_json(path, header)
+        with reject_incomplete(path, "does not hold a whole model"):
+            model = stored_model(
+                lambda: VAE.from_config(record.model, generator=generator_for(0)),
+                tensors,
+                layers=len(record.model.hidden),
+            )
+            if any(weight.dtype != torch.float32 for weight in model.parameters()):
+                raise ValueError("its weights are float64, expected float32, as rows are.")
+            state = header["state"] if path.name == LAST else header
+            history, scaler = stored_history(state["history"]), stored_scaler(tensors, len(record.columns))
+            residuals = stored_residuals(tensors, model.likelihood)
+            return cls(model.eval(), record, scaler, residuals, history, str(state.get("run", "")))
+
+
+def _unnamed(columns: list[str]) -> bool:
+    """Whether columns have the names that an array is given."""
+    return all(name == f"x{i}" for i, name in enumerate(columns))
+
+
+def train(
+    table: Table,
+    model: dict[str, Any],
+    config: TrainConfig,
+    folder: Path | None = None,
+    *,
+    label: str | None = None,
+    ids: str | None = None,
+    key: str | None = None,
+    resume: bool = False,
+    warm: Run | None = None,
+    progress: Progress | None = None,
+) -> Run:
+    """Fit a model to a table: look at the numbers, scale them, hold some rows out, train.
+
+    Args:
+        table: Rows.
+        model: Fields of `ModelConfig` other than features; likelihood may be "auto". See `table_fit`.
+        config: Training settings.
+        folder: Folder for checkpoints and the fitted model; None writes nothing.
+        label: Name of the label column, for the record.
+        ids: Name of the column with the rows' names, for the record.
+        key: Key of the embedding in AnnData, for the record.
+        resume: Resume the run in the folder.
+        warm: A fitted model of the same columns to start from, with its scaling, whatever else is given.
+        progress: Progress reporter.
+
+    Example:
+        >>> from horoball.data import ArrayTable
+        >>> table = ArrayTable(torch.randn(200, 5))
+        >>> run = train(table, {"d": 2, "hidden": (16,)}, TrainConfig(max_epochs=2))
+        >>> next(run.embed(table)).shape
+        torch.Size([200, 2])
+    """
+    with only_run(folder), memory_asked():
+        check_output_dir(folder, resume=resume)
+        names = {"label": label, "ids": ids, "key": key}
+        return _train(table, model, config, folder, names, resume=resume, warm=warm, progress=progress)
+
+
+def _train(
+    table: Table,
+    model: dict[str, Any],
+    config: TrainConfig,
+    folder: Path | None,
+    names: dict[str, Any],
+    *,
+    resume: bool,
+    warm: Run | None,
+    progress: Progress | None,
+) -> Run:
+    """The same with the folder locked."""
+    if warm is not None:
+        start = warm.as_start()
+    else:
+        start = mixed_start(table, model) if table.mixed else uniform_start(table, model)
+    scaler, model_config = start.scaler, ModelConfig(features=table.features, **start.fields)
+    vae = VAE.from_config(model_config, generator=generator_for(config.seed)).float()  # as rows are
+    output = start.apply(vae.likelihood)
+    if isinstance(vae.decoder, Decoder):
+        vae.decoder.start_at(output)
+    if vae.covariates and warm is None:
+        start_at_category_means(vae, table if scaler is None else Standardized(table, scaler))
+    if warm is not None:
+        vae.load_state_dict(warm.model.state_dict())
+    record = TableRecord(
+        model=model_config,
+        training=config,
+        columns=table.columns,
+        rows=table.rows,
+        data=table.fingerprint(),
+        whole=start.whole,
+        covariates={} if table.covariates is None else table.covariates.categories,
+        reading=dict(table.reading),
+        schema=[] if table.schema is None else table.schema.as_json(),
+        **names,
+    )
+    run = Run(vae, record, scaler)
+    if resume:
+        check_resumable(folder, record)
+    rows, held, distances = _with_terms(run, table)
+    options: dict[str, Any] = {"validation": held, "resume": resume, "progress": progress, "distances": distances}
+    scaling = {} if scaler is None else scaler.tensors()
+    state: State = fit(vae, rows, config, folder, extra=scaling, record=record, **options)
+    run.history, run.digest = state.history, state.run
+    vae.eval()
+    if table.mixed and not vae.covariates:
+        fewer = warm is not None and warm.residuals is not None and table.rows < warm.record.rows
+        run.residuals = warm.residuals if warm is not None and fewer else _residuals(run, table, config.seed)
+    if folder is not None and int(os.environ.get("RANK", "0")) == 0:
+        run.save(folder)
+    return run
+
+
+def _residuals(run: Run, table: Table, seed: int) -> Tensor | None:
+    """How residuals go together, from rows that are spread over the table."""
+    step = -(-table.rows // RESIDUAL_ROWS)
+    return residual_covariance(run.model, torch.cat([block[::step] for block in run.scaled(table).blocks()]), seed)
+
+
+def _with_terms(run: Run, table: Table) -> tuple[Table, Table | None, DistanceTerm | None]:
+    """Rows to train on, rows held out, and the distance term, if there is one."""
+    config, model, seen = run.record.training, run.record.model, run.scaled(table)
+    if config.distance_weight == 0:
+        return *seen.split(config.validation, config.seed), None
+    _log.info("Distance weight: %g; geodesics of the 20-neighbor graph are computed first.", config.distance_weight)
+    partners = config.locality > 0
+    if searches_all_pairs(table, library=model.library) or table.covariates is not None:
+        # Landmarks are trained on, so none is drawn from the rows that are held out.
+        candidates = np.setdiff1d(np.arange(table.rows), held_out(table.rows, config.validation, config.seed))
+        options: dict[str, Any] = {"log": model.log_input, "library": model.library, "partners": partners}
+        view = run.distance_view if table.mixed else direction if model.unit_input else None
+        seen, distances = with_landmarks(seen, candidates=candidates, view=view, **options)
+        return *seen.split(config.validation, config.seed), distances
+
+    def points(x: Tensor) -> Tensor:
+        if table.mixed:
+            return run.distance_view(x)
+        return direction(x) if model.unit_input else x.log1p() if model.log_input else x
+
+    return with_sample(*seen.split(config.validation, config.seed), points, seed=config.seed, partners=partners)

@@ -1,0 +1,153 @@
+"""Ctrl-C: one ends a command within seconds, whatever it is doing; a second one at once.
+
+`python -m quality.drills.interrupts` sends many more, at random moments of every command's life.
+"""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from horoball.runtime.stopping import GRACE, interrupted, stop_requested
+from horoball.storage.checkpoint import load_checkpoint
+from horoball.training.state import LAST
+from quality.drills import interrupts
+from quality.drills.stage import Stage
+
+SLACK = 6.0  # seconds that a busy machine may take on top
+
+BODIES = {  # what a command is doing, and what its last word is
+    "it runs Python": ("while True: pass", ""),
+    "it is in a long call to C": ("import hashlib; hashlib.pbkdf2_hmac('sha256', b'x', b'x', 2 * 10**9)", "Stopped."),
+    "the exception is dropped": ("forever()", "Stopped."),
+    "the exception becomes another": ("convert()", ""),
+    "a checkpoint is written": ("with finishing(20): wait(GRACE + 1); print('kept', flush=True)", "kept"),
+    "the shell has told it to ignore the signal": ("while True: pass", ""),
+}
+SCRIPT = """
+import os, signal, sys, time
+from horoball.runtime.stopping import GRACE, ended_in_time, finishing, interrupted
+
+def wait(seconds):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        try:
+            time.sleep(0.01)
+        except KeyboardInterrupt:
+            pass
+
+def forever():
+    wait(60)
+
+def convert():
+    try:
+        time.sleep(60)
+    except BaseException:
+        raise AttributeError("partially initialized module") from None
+
+with ended_in_time():
+    try:
+        print("ready", flush=True)
+        BODY
+    except BaseException as error:
+        os._exit(130 if interrupted() else 1)
+if interrupted():
+    os._exit(130)
+"""
+
+
+def start(body: str, *, deaf: bool = False) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", SCRIPT.replace("BODY", body)]
+    previous = signal.signal(signal.SIGINT, signal.SIG_IGN if deaf else signal.default_int_handler)
+    try:
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    finally:
+        signal.signal(signal.SIGINT, previous)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    time.sleep(0.1)
+    return process
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_one_signal_ends_a_command_while(name: str) -> None:
+    body, word = BODIES[name]
+    with start(body, deaf="ignore" in name) as process:
+        process.send_signal(signal.SIGINT)
+        began = time.monotonic()
+        said = process.communicate(timeout=60)[0]
+    assert process.returncode == 130, said
+    assert time.monotonic() - began < GRACE + 1 + SLACK
+    assert said.strip().endswith(word)
+    assert "Traceback" not in said
+
+
+def test_a_second_signal_ends_a_command_at_once() -> None:
+    with start("with finishing(60): wait(60)") as process:
+        process.send_signal(signal.SIGINT)
+        time.sleep(0.3)
+        process.send_signal(signal.SIGINT)
+        began = time.monotonic()
+        process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert time.monotonic() - began < SLACK
+
+
+def test_two_signals_at_the_same_moment_are_one() -> None:
+    """`timeout -s INT` sends one to the process and one to its group."""
+    with start("with finishing(60): wait(1); print('kept', flush=True)") as process:
+        for _ in range(2):
+            process.send_signal(signal.SIGINT)
+        said = process.communicate(timeout=60)[0]
+    assert process.returncode == 130
+    assert "kept" in said
+
+
+def loop(error: Exception | None = None) -> None:
+    with stop_requested() as stop:
+        assert not stop()
+        signal.raise_signal(signal.SIGINT)
+        if error is not None:
+            raise error
+
+
+def test_a_signal_after_the_last_question_is_not_lost() -> None:
+    with pytest.raises(KeyboardInterrupt):
+        loop()
+    assert not interrupted()  # which is for commands
+
+
+def test_an_error_is_not_replaced_by_a_signal() -> None:
+    with pytest.raises(ValueError, match="first"):
+        loop(ValueError("first"))
+
+
+@pytest.fixture(scope="module")
+def stage(tmp_path_factory: pytest.TempPathFactory) -> Stage:
+    return Stage(tmp_path_factory.mktemp("stage").resolve())
+
+
+@pytest.mark.parametrize(("moment", "keeps"), [("reading", False), ("first-epoch", True), ("validation", True)])
+def test_a_fit_stops_in_every_phase_and_keeps_what_it_has(moment: str, keeps: bool, stage: Stage) -> None:
+    folder = stage.base / moment
+    code, said = stage.play(moment, "INT", *stage.fit(folder), module="quality.drills.strike")
+    assert code == 130, said
+    assert said.splitlines()[-1].startswith("Stopped")
+    assert (folder / LAST).exists() == keeps
+    if keeps:
+        assert load_checkpoint(folder / LAST)
+        assert "--resume" in said
+    assert not (folder / "run.lock").exists()
+
+
+@pytest.mark.parametrize("after", [0.3, 1.5])
+def test_a_command_that_is_still_being_imported_stops(after: float, stage: Stage, tmp_path: Path) -> None:
+    found = interrupts.trial(stage.fit(tmp_path / "run"), after)
+    assert found is not None
+    assert found.code in interrupts.STOPPED, found
+    assert found.took < interrupts.LIMIT + SLACK, found

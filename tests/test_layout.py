@@ -1,0 +1,46 @@
+"""The layout of the repository: small folders, and commands in texts that exist.
+
+Which package may import which is checked by import-linter; see pyproject.toml.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+AROUND = ("benchmarks", "experiments", "quality")
+MOST_MODULES = 15
+PACKAGES = sorted({path.parent for path in (ROOT / "src" / "horoball").rglob("*.py")})
+
+
+@pytest.mark.parametrize("package", PACKAGES, ids=lambda path: path.name)
+def test_a_folder_of_the_package_has_few_modules(package: Path) -> None:
+    assert len(list(package.glob("*.py"))) <= MOST_MODULES
+
+
+def test_import_contracts_cover_every_package() -> None:
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
+    assert set(settings["root_packages"]) == {"horoball", *AROUND}
+    named = {name.strip() for layer in settings["contracts"][0]["layers"] for name in layer.split("|")}
+    assert named == {f"horoball.{package.name}" for package in PACKAGES if package.parent.name == "horoball"}
+
+
+@pytest.mark.parametrize("folder", [".", "docs", "src", "tests", *AROUND])
+def test_commands_of_the_repository_that_texts_name_exist(folder: str) -> None:
+    found = (ROOT / folder).glob("*.md") if folder == "." else (ROOT / folder).rglob("*.*")
+    texts = {path: path.read_text() for path in found if path.suffix in {".md", ".py"} and path.name != "CHANGELOG.md"}
+    assert texts
+    for path, text in texts.items():
+        for name in re.findall(rf"-m ((?:{'|'.join(AROUND)})(?:\.\w+)+)", text):
+            assert find_spec(name) is not None, f"{path}: {name}"
+
+
+def test_tests_that_a_text_names_exist() -> None:
+    for path in (*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")):
+        for name in re.findall(r"tests/[\w/]+\.py", path.read_text(encoding="utf-8")):
+            assert (ROOT / name).exists() or path.name == "CHANGELOG.md", f"{path}: {name}"
