@@ -41,7 +41,7 @@ function draw() {
 
 // While the disc moves, a machine that takes long for a frame draws a part of the points: any first part is a fair
 // sample. A moment after the last move all are drawn.
-const budget = { points: n, least: 20000, moved: -1e9, watching: false, settle: 0 };
+const budget = { points: n, least: 5000, moved: -1e9, watching: false, settle: 0 };
 const isMoving = () => performance.now() - budget.moved < 150;
 
 function moved() {
