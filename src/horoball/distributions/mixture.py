@@ -26,12 +26,8 @@ _NEAR = 1e-4  # √c·ρ below which the pull of a component is taken to grow in
 class BallMixture(MixtureSameFamily):
     """torch's `MixtureSameFamily` of normals of the ball, whose `mean` is the Fréchet mean.
 
-    torch's own averages the means of the components in the chart, and that is no mean of the ball.
-
-    Args:
-        mixture_distribution: `torch.distributions.Categorical` over the components.
-        component_distribution: A normal of the ball with batch shape (*batch, components).
-        validate_args: As in torch.distributions.
+    torch's own averages the means of the components in the chart, and that is no mean of the ball. Arguments are those
+    of `MixtureSameFamily`; the components are a normal of the ball with batch shape (*batch, components).
 
     Example:
         >>> from torch.distributions import Categorical

@@ -8,7 +8,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import torch
 
+from horoball.data.columns.counted import looks_counted
 from horoball.data.columns.dates import UNITS
 from horoball.data.columns.encoding import level_text
 from horoball.data.columns.profile import Profile
@@ -197,7 +199,8 @@ def _guess_numbers(profile: Profile) -> tuple[str, str, dict[str, Any]]:
     if low == 1 and high <= _MOST_RATING and _is_scale(profile):
         levels = tuple(str(level) for level in range(1, int(high) + 1))
         return "ordinal", f"whole numbers from 1 to {high:g}", {"form": "whole", "levels": levels}
-    if 0 <= low <= 1 and high < _MOST_COUNT:
+    counted = 0 <= low <= 1 and high < _MOST_COUNT
+    if counted and bool(looks_counted(torch.as_tensor(profile.sample).unsqueeze(1)).all()):
         return "count", f"whole numbers from {low:g} to {high:g}", {"form": "whole"}
     return _guess_shape(profile, "whole")
 

@@ -78,9 +78,14 @@ class Summary:
         return (self._squares / max(1, self.rows)).sqrt().float()
 
     @property
+    def sample(self) -> Tensor:
+        """Some rows, evenly spaced."""
+        return self._sample.rows
+
+    @property
     def spread(self) -> Spread:
         """Mean and standard deviation of each feature, without outliers where it has some; see `robust_spread`."""
-        return robust_spread(self.mean, self.std, self.low, self.high, self._sample.rows)
+        return robust_spread(self.mean, self.std, self.low, self.high, self.sample)
 
 
 def summarize(table: Table) -> Summary:
