@@ -33,7 +33,7 @@ def results(precision: str) -> dict[str, Any]:
     if not run:
         return json.loads(printed(precision))
     shared = Path(tempfile.gettempdir()) / f"horoball-device-{run}-{precision}.json"
-    with open(shared, "a+") as file:
+    with shared.open("a+") as file:
         fcntl.flock(file, fcntl.LOCK_EX)  # the second worker waits for the first
         file.seek(0)
         text = file.read()
