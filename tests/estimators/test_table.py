@@ -22,7 +22,14 @@ X = branching_diffusion(depth=3).x.numpy()
 FAST = {"max_epochs": 3, "hidden": (16,), "random_state": 0}
 
 
-@parametrize_with_checks([hb.PoincareVAE(max_epochs=2, hidden=(16,))])
+def by_name(estimator: object) -> dict[str, str]:
+    """The one check that is not kept; tests/estimators/test_column_order.py has what holds in its place."""
+    return {
+        "check_dataframe_column_names_consistency": "columns are found by name, in any order, as ColumnTransformer does"
+    }
+
+
+@parametrize_with_checks([hb.PoincareVAE(max_epochs=2, hidden=(16,))], expected_failed_checks=by_name)
 def test_it_keeps_scikit_learns_contract(estimator: hb.PoincareVAE, check: object) -> None:
     check(estimator)  # type: ignore[operator]
 

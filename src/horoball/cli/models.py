@@ -361,6 +361,7 @@ def fill(
         int, typer.Option(min=1, help="Points per row. More are more exact and take longer. Useful: 100 to 1000.")
     ] = 200,
     seed: Annotated[int, typer.Option(help="Seed of the random numbers.")] = 0,
+    device: Device = None,
 ) -> None:
     """Write a table with its missing values filled in by the model; values are assumed to be missing at random.
 
@@ -371,7 +372,7 @@ def fill(
     from horoball.training.table.run import Run
 
     check_ending(output)
-    fitted = Run.load(run)
+    fitted = Run.load(run).to(device or "cpu")
     table = fitted.read(data)
     filled = impute(fitted, table, draws=int(draw), samples=samples, seed=seed)
     write_table(fitted.rows_of(filled[0] if draw else filled), output)

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from horoball.cli.arguments import Data, Dim, Hidden, Id, Label, MaxEpochs, Output, RunFolder, given
+from horoball.cli.arguments import Data, Device, Dim, Hidden, Id, Label, MaxEpochs, Output, RunFolder, given
 from horoball.cli.console import app, console, reports_errors, say
 
 __all__: list[str] = []
@@ -25,6 +25,7 @@ def view(
         str | None, typer.Option(help="Shape of the images, where rows are images, such as 28x28.")
     ] = None,
     title: Annotated[str | None, typer.Option(help="Title of the page; default: the name of the file.")] = None,
+    device: Device = None,
 ) -> None:
     """Write an interactive map: one HTML file with the Poincaré disc, which needs no network.
 
@@ -33,6 +34,7 @@ def view(
     from horoball.viewer.command import view_files
 
     options: dict[str, Any] = {"features": column or (), "names": names, "image_shape": image_shape, "title": title}
+    options |= given(device=device)
     size = len(view_files(run, data, output, **options).html.encode())
     say(f"{size / 1000:,.0f} kB: {output}")
 
@@ -58,6 +60,7 @@ def report(
     ] = 5,
     max_epochs: MaxEpochs = None,
     hidden: Hidden = None,
+    device: Device = None,
 ) -> None:
     """Is the table hierarchical, and did geometry help? One HTML file, and its numbers as JSON beside it.
 
@@ -80,7 +83,8 @@ def report(
     table = read(data, label, ids=id_)
     if not isinstance(table, ArrayTable):
         table = ArrayTable(torch.cat(list(table.blocks())), table.columns, table.read_labels())
-    model, config = table_fit(table, **given(d=dim, hidden=hidden, max_epochs=max_epochs))  # as `horoball fit` does
+    options = given(d=dim, hidden=hidden, max_epochs=max_epochs, device=device)
+    model, config = table_fit(table, **options)  # as `horoball fit` does
     try:
         with Progress(console=console, transient=True) as progress:
             bar = progress.add_task("Models trained", total=2 * seeds)

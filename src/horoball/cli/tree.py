@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from horoball.cli.arguments import Data, Id, RunFolder, Seed, TableFile
+from horoball.cli.arguments import Data, Device, Id, RunFolder, Seed, TableFile
 from horoball.cli.console import app, console, print_table, reports_errors, say
 from horoball.cli.graphs import GraphFolder, graph_app
 
@@ -65,6 +65,7 @@ def tree(
         float, typer.Option(min=0, max=1, help="Of an .html or .nwk file: collapse branches below this support.")
     ] = 0.0,
     id_: Id = None,
+    device: Device = None,
     seed: Seed = 0,
 ) -> None:
     """Find the tree of the rows, with the support of every branch.
@@ -84,7 +85,7 @@ def tree(
 
     check_tree_ending(output, ".html")
     groups = _numbers(levels)
-    fitted = Run.load(run)
+    fitted = Run.load(run).to(device or "cpu")
     table = fitted.read(data, id_)
     labels = table.read_labels() if by_label else None
     if by_label and labels is None:
@@ -122,6 +123,7 @@ def place(
         float, typer.Option(min=0, max=1, help="Probability of the deepest group that is named. Larger is less deep.")
     ] = 0.5,
     id_: Id = None,
+    device: Device = None,
 ) -> None:
     """Write where new rows belong among the groups of `horoball tree`, with the probability of each step.
 
@@ -133,7 +135,7 @@ def place(
     from horoball.training.table.run import Run
 
     check_ending(output)
-    fitted = Run.load(run)
+    fitted = Run.load(run).to(device or "cpu")
     placer = load_places(run, fitted)
     table = fitted.read(data, id_)
     placed = placer.place(table_points(fitted, table))

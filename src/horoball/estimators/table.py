@@ -18,6 +18,7 @@ from horoball.data.cells.cell_table import is_cells
 from horoball.data.readers.frames import gives_arrow
 from horoball.data.readers.mixed import read_columns
 from horoball.data.tables.array_table import ArrayTable
+from horoball.data.tables.column_roles import ReadOptions, choose
 from horoball.data.tables.number_arrays import check_numbers
 from horoball.data.tables.table import Table
 from horoball.estimators.places import PLACES, load_places, places_of, save_places, table_points
@@ -222,10 +223,17 @@ class PoincareVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             self.feature_names_in_ = np.array(names, dtype=object)
 
     def _table(self, X: Any) -> Table:
-        """Rows for the fitted model: columns of several kinds are found by name."""
-        if self.run_checked().record.schema:
-            return self.run_.read(X)
-        return ArrayTable(self._rows(X))
+        """Rows for the fitted model; where both have names, columns are found by them, as the commands do."""
+        run = self.run_checked()
+        if run.record.schema or (gives_arrow(X) and not hasattr(X, "to_numpy") and self._by_name(X)):  # Arrow, DuckDB
+            return run.read(X)
+        return ArrayTable(self._rows(X), run.columns)
+
+    def _by_name(self, X: Any) -> bool:
+        """Whether columns are found by name: both have names. Those of a file may be x0, x1, … as an array's are."""
+        names = getattr(X, "column_names", getattr(X, "columns", ()))  # Arrow has the first
+        known = hasattr(self, "feature_names_in_") or any(name in names for name in self.run_.columns)
+        return known and len(names) > 0 and all(isinstance(name, str) for name in names)
 
     def _take(self, run: Run) -> Self:
         self.run_, self.model_, self.history_, self.n_iter_ = run, run.model, run.history, len(run.history)
@@ -496,8 +504,11 @@ class PoincareVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         return self.run_
 
     def _rows(self, X: Any) -> Any:
-        self.run_checked()
+        run = self.run_checked()
         _check_numbers(X)
+        if hasattr(X, "to_numpy") and self._by_name(X):
+            X = X[choose(list(X.columns), ReadOptions(columns=run.columns), "The data frame").features]
+            X = X if hasattr(self, "feature_names_in_") else X.to_numpy()  # scikit-learn knows of no names
         return validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
 
     @property

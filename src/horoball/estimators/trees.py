@@ -173,20 +173,20 @@ class _Decoder:
 
     def __init__(self, run: Run, table: Table, spread: np.ndarray) -> None:
         self.run, self.model, self.config = run, run.model, run.record.model
-        self.inputs = torch.cat(list(run.blocks(table)))
+        self.inputs = torch.cat([block.cpu() for block in run.blocks(table)])  # a part at a time is on the device
         self.scale = np.where(spread > 0, spread, 1.0)
 
     @torch.no_grad()
     def explained(self, x: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """The share of each column's variance that the model explains; see Note [Weights]."""
-        given = self.inputs[rows]
+        given = self.inputs[rows].to(self.run.device)
         error = (x[rows] - x[rows].mean(0)) - self._centered(given)
         return np.clip(1 - error.var(0) / np.maximum(x[rows].var(0), 1e-12), 0.0, 1.0)
 
     @torch.no_grad()
     def shift(self, rng: np.random.Generator, rows: np.ndarray) -> np.ndarray:
         """How draws from their posteriors move rows, x̂(z) − x̂(E z)."""
-        given = self.inputs[rows]
+        given = self.inputs[rows].to(self.run.device)
         q = self.model.posterior(given)
         drawn = q.sample(generator=generator_for(int(rng.integers(2**62))))
         return self._decoded(drawn, given) - self._decoded(q.mean, given)

@@ -59,7 +59,8 @@ class EncoderProgram(nn.Module):
         super().__init__()
         self.encoder = copy.deepcopy(run.model.encoder).cpu()  # the run's own may go on being trained
         self.features, self.categories = len(run.columns), run.model.covariates
-        self.impossible = run.model.likelihood.impossible  # not the likelihood: its weights are of no use here
+        # Not the likelihood: its weights are of no use here.
+        self.impossible = copy.deepcopy(run.model.likelihood).cpu().impossible
         self.whole = run.record.whole
         self.scaled = run.scaler is not None
         if run.scaler is not None:

@@ -26,7 +26,10 @@ class _LogNormalFeatures(Features):
     def sample(self, sample_shape: Any = (), generator: torch.Generator | None = None) -> Tensor:
         base: Any = self.base_dist.base_dist
         shape = self.base_dist._extended_shape(torch.Size(sample_shape))
-        return torch.normal(base.loc.expand(shape), base.scale.expand(shape), generator=generator).exp()
+        # Where the generator is, so that a seed gives the same numbers on every device.
+        device = base.loc.device if generator is None else generator.device
+        loc, scale = base.loc.to(device).expand(shape), base.scale.to(device).expand(shape)
+        return torch.normal(loc, scale, generator=generator).exp().to(base.loc.device)
 
 
 @register_likelihood

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from horoball.data.tables.array_table import ArrayTable
 from horoball.hierarchy.metrics import Metrics, metrics
+from horoball.manifolds import PoincareBall
 from horoball.numerics.random import generator_for
 from horoball.objectives import log_likelihood
 from horoball.training.config import TrainConfig
@@ -155,6 +156,6 @@ def _judged(run: Run, table: ArrayTable, held: ArrayTable, c: float, seed: int, 
     with torch.no_grad():
         held_out = torch.cat(list(run.blocks(held)))
         likelihood = float(log_likelihood(run.model, held_out, samples, generator=generator_for(seed)).mean())
-        z = torch.cat([run.model.embed(block).double() for block in run.blocks(table)])
-    judged = metrics(run.seen(table), z, run.model.ball, labels=table.labels)
+        z = torch.cat([run.model.embed(block).cpu().double() for block in run.blocks(table)])
+    judged = metrics(run.seen(table), z, PoincareBall(run.model.ball.c_value), labels=table.labels)
     return Candidate(c, seed, likelihood, judged, len(run.history), z)

@@ -31,6 +31,7 @@ def view_files(
     names: Path | None = None,
     image_shape: str | None = None,
     title: str | None = None,
+    device: str = "cpu",
 ) -> View:
     """Write a map of a table, as a fitted model sees it.
 
@@ -43,6 +44,7 @@ def view_files(
         names: A text file with the name of each row, one a line; the ids of the table if not given.
         image_shape: Size of a picture where a row is one: "28x28", or "32x32x3" for colors.
         title: Title of the page; the name of the data without it.
+        device: Where the coordinates are computed.
 
     Example:
         >>> import tempfile, numpy as np
@@ -56,7 +58,7 @@ def view_files(
         >>> view_files(folder / "run", str(folder / "rows.npy"), folder / "map.html")
         View(... characters)
     """
-    fitted = Run.load(run)
+    fitted = Run.load(run).to(device)
     table = fitted.read(data)
     own = _own_columns(data, features, table.rows)
     own.pop(fitted.record.ids or "", None)  # which names the points

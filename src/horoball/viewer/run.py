@@ -12,6 +12,7 @@ import torch
 from horoball.data.tables.column_names import some_names
 from horoball.data.tables.table import Table
 from horoball.hierarchy.trees import Tree
+from horoball.manifolds import PoincareBall
 from horoball.viewer.disc import View, view_points
 
 if TYPE_CHECKING:
@@ -69,8 +70,8 @@ def view_run(
     index = [table.columns.index(name) for name in features]
     means, scales = [], []
     for q in run.posteriors(table):
-        means.append(q.mean)
-        scales.append(q.mean_scale)
+        means.append(q.mean.cpu())
+        scales.append(q.mean_scale.cpu())
     shown = [block[:, index] for block in table.blocks(8192)] if index else []
     told: dict[str, Any] = {}
     values = table.read_labels()
@@ -80,7 +81,7 @@ def view_run(
         told |= dict(zip(features, torch.cat(shown).T.numpy(), strict=True))
     return view_points(
         torch.cat(means),
-        run.model.ball,
+        PoincareBall(run.model.ball.c_value),  # on the CPU, wherever the model is
         columns=told | {name: column for name, column in (columns or {}).items() if name not in told},
         labels=table.read_names() if labels is None else labels,
         color=None,

@@ -244,7 +244,7 @@ def _levels(profile: Profile) -> tuple[str, ...]:
     for value, count in profile.counts.items():
         counts[level_text(value)] = counts.get(level_text(value), 0) + count
     least = max(_MIN_ROWS_OF_CATEGORY, _RARE * profile.observed) if len(counts) > 10 else 0
-    common = sorted(counts, key=lambda value: -counts[value])[:_MOST_CATEGORIES]
+    common = sorted(counts, key=lambda value: (-counts[value], value))[:_MOST_CATEGORIES]
     kept = sorted(value for value in common if counts[value] >= least and value != OTHER)
     return tuple(kept) if len(kept) == len(counts) else (*kept, OTHER)
 

@@ -97,7 +97,7 @@ class Profile:
         if pa.types.is_dictionary(values.type):
             if self.ordered and not self.dictionary:
                 self.dictionary = [str(value) for value in values.dictionary.to_pylist()]
-            values = values.dictionary_decode()
+            values = values if self.is_text else values.dictionary_decode()
         self.rows += len(values)
         if self.is_number:
             x = values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)  # missing ones become NaN
@@ -113,16 +113,25 @@ class Profile:
         if pa.types.is_date(self.type) or pa.types.is_timestamp(self.type):
             days = days_since_1970(values, "time")
             self._add_numbers(days[~np.isnan(days)])
-        encoded = values.dictionary_encode()
-        codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+        encoded = values if pa.types.is_dictionary(values.type) else values.dictionary_encode()
         texts = encoded.dictionary.to_pylist()
-        self._digest.update(codes.tobytes() + repr(texts).encode("utf-8", "surrogatepass"))
+        codes = encoded.indices.fill_null(len(texts)).to_numpy(zero_copy_only=False)
+        # By the values themselves: dictionaries of equal columns may have them in another order.
+        hashes = [
+            hashlib.blake2b(repr(text).encode("utf-8", "surrogatepass"), digest_size=8).digest() for text in texts
+        ]
+        self._digest.update(np.array([*hashes, b""], "V8")[codes].tobytes())
         if self.counts is not None:
-            self._count(texts, np.bincount(codes[codes >= 0], minlength=len(texts)))
+            times = np.bincount(codes, minlength=len(texts) + 1)[: len(texts)]
+            there = np.flatnonzero(times)  # a dictionary may hold values that do not occur
+            self._count([texts[number] for number in there], times[there])
 
     def _count(self, values: list[Any], times: np.ndarray) -> None:
         assert self.counts is not None  # noqa: S101  the caller has looked
         self.repeats |= bool((times > 1).any()) or any(value in self.counts for value in values)
+        if len(values) > _MOST_DISTINCT:  # they need not be counted one by one first
+            self.counts = None
+            return
         for value, count in zip(values, times.tolist(), strict=True):
             self.counts[value] += count
         if len(self.counts) > _MOST_DISTINCT:

@@ -228,7 +228,7 @@ def _alike(profiles: Sequence[Profile]) -> dict[str, str]:
 
 def _table(frame: Any, schema: Schema, chosen: Chosen) -> ArrayTable:
     unseen = Unseen()
-    x = encode(schema, frame, unseen)
+    x = np.ascontiguousarray(encode(schema, frame, unseen))
     _tell(unseen)
     labels = None if chosen.label is None else labels_of(frame.column(chosen.label))
     table = ArrayTable(x, schema.names, labels)

@@ -48,8 +48,9 @@ def profile_parquet(path: str, features: Callable[[list[str]], list[str]]) -> tu
     """
     import pyarrow as pa
 
-    files = ParquetFiles(parquet_files(path))
-    first = files.open(0).schema_arrow
+    paths = parquet_files(path)
+    first = ParquetFiles(paths).open(0).schema_arrow
+    files = ParquetFiles(paths, _texts(first))
     chosen = features(list(first.names))
 
     def batches() -> Any:
@@ -61,6 +62,13 @@ def profile_parquet(path: str, features: Callable[[list[str]], list[str]]) -> tu
 
     schema = pa.schema([first.field(name) for name in chosen])
     return list(first.names), profile_batches(schema, batches(), str(path))
+
+
+def _texts(schema: Any) -> list[str]:
+    """Columns of text, which files hold as dictionaries and codes unless they have very many values."""
+    import pyarrow as pa
+
+    return [field.name for field in schema if pa.types.is_string(field.type) or pa.types.is_large_string(field.type)]
 
 
 class MixedParquetTable(ParquetTable):
@@ -83,11 +91,14 @@ class MixedParquetTable(ParquetTable):
 
     def __init__(self, path: str, schema: Schema, options: ReadOptions) -> None:
         files = parquet_files(path)
-        names = list(ParquetFiles(files).open(0).schema_arrow.names)
+        found_columns = ParquetFiles(files).open(0).schema_arrow
+        names = list(found_columns.names)
         self._source = [column.name for column in schema.used]
         found = with_index(options._replace(columns=self._source), names, path)
         chosen = choose(names, found, path)
-        super().__init__(files, chosen.label, chosen.ids, self._source)
+        leveled = {column.name for column in schema.used if column.levels}
+        texts = [name for name in _texts(found_columns) if name in leveled]
+        super().__init__(files, chosen.label, chosen.ids, self._source, texts)
         self.name_column, self.schema, self.columns = chosen.name_column, schema, schema.names
         self.unseen = Unseen()
 

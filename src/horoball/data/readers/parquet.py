@@ -79,6 +79,7 @@ class ParquetTable(StreamedTable):
         label: Name of a column to keep aside.
         ids: Name of a column that holds the rows' names, of text or of numbers.
         columns: Names of the features, in their order; all that are left without it.
+        texts: Columns of text that are read as dictionaries; see `ParquetFiles`.
 
     Example:
         >>> import pyarrow as pa, pyarrow.parquet as pq, tempfile, pathlib
@@ -96,10 +97,11 @@ class ParquetTable(StreamedTable):
         label: str | None = None,
         ids: str | None = None,
         columns: Sequence[str] | None = None,
+        texts: Sequence[str] = (),
     ) -> None:
         if not paths:
             raise ValueError("Expected at least one Parquet file, got none.")
-        self._files = ParquetFiles(paths)
+        self._files = ParquetFiles(paths, texts)
         self._units: list[Stretch] = []
         names: list[str] = []
         for number, path in enumerate(paths):

@@ -52,22 +52,24 @@ class ParquetFiles:
 
     Args:
         paths: Paths or URLs, on any file system that fsspec knows.
+        texts: Columns of text that are read as the dictionaries and codes that files hold, which is several times
+            faster than reading every text.
 
     Example:
         >>> ParquetFiles(["rows.parquet"]).paths
         ['rows.parquet']
     """
 
-    def __init__(self, paths: Sequence[str]) -> None:
-        self.paths = list(paths)
+    def __init__(self, paths: Sequence[str], texts: Sequence[str] = ()) -> None:
+        self.paths, self.texts = list(paths), list(texts)
         self.lock = threading.Lock()  # a file is read by one thread at a time
         self._open: OrderedDict[tuple[int, int], Any] = OrderedDict()
 
-    def __getstate__(self) -> list[str]:
-        return self.paths
+    def __getstate__(self) -> tuple[list[str], list[str]]:
+        return self.paths, self.texts
 
-    def __setstate__(self, paths: list[str]) -> None:
-        self.__init__(paths)  # type: ignore[misc]
+    def __setstate__(self, state: tuple[list[str], list[str]]) -> None:
+        self.__init__(*state)  # type: ignore[misc]
 
     def open(self, number: int, buffer: int = 0) -> Any:
         """The file of that number; with a buffer, column chunks are not read whole.
@@ -89,7 +91,7 @@ class ParquetFiles:
                 # With pre_buffer a file keeps the bytes of its last row group for as long as it is open. Bytes that
                 # have changed are found where the writer has left checksums.
                 options: dict[str, Any] = {"pre_buffer": False, "page_checksum_verification": True}
-                file = pq.ParquetFile(stream, buffer_size=buffer, **options)
+                file = pq.ParquetFile(stream, buffer_size=buffer, read_dictionary=self.texts, **options)
             with parsing(self.paths[number], "Parquet file"):
                 check_rows(file.metadata.num_rows, stream.seek(0, 2))
             self._open[key] = file

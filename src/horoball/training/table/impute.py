@@ -81,8 +81,9 @@ def _filled(run: Run, x: Tensor, draws: int, samples: int, generator: torch.Gene
     likelihood = decoded.log_prob(mine) if residuals is None else residuals.log_prob(decoded)
     weights = (likelihood + p.log_prob(z) - log_q).softmax(0)  # (samples, rows)
     if draws:
-        chosen = torch.multinomial(weights.T, draws, True, generator=generator)  # (rows, draws)
-        picked = z[chosen.T, torch.arange(len(gaps))]
+        # Where the generator is, so that a seed gives the same on every device.
+        chosen = torch.multinomial(weights.T.cpu(), draws, True, generator=generator).to(z.device)  # (rows, draws)
+        picked = z[chosen.T, torch.arange(len(gaps), device=z.device)]
         again: Any = model.decode(picked)
         filled = again.sample(generator=generator).to(x.dtype)
         if residuals is not None:
@@ -111,13 +112,14 @@ class _Residuals:
     def log_prob(self, decoded: Product) -> Tensor:
         """log p(x_observed | z), up to a constant."""
         rest = decoded.log_prob(self._others)
-        return rest + self._given(self._columns.means(decoded)).log_density.to(rest)
+        return rest + self._given(self._columns.means(decoded)).log_density.to(rest.dtype).to(rest.device)
 
     def expect(self, filled: Tensor, decoded: Product, weights: Tensor) -> None:
         """Put best guesses into rows: means, or medians of positive numbers."""
         means = self._columns.means(decoded)
         guesses = self._columns.rows(means + self._given(means).expected)
-        filled[:, self._columns.features] = (weights.unsqueeze(-1).to(guesses) * guesses).sum(0).to(filled)
+        expected = (weights.cpu().unsqueeze(-1).to(guesses) * guesses).sum(0)
+        filled[:, self._columns.features] = expected.to(filled.dtype).to(filled.device)
 
     def draw(self, filled: Tensor, decoded: Product, generator: torch.Generator) -> None:
         """Put draws into rows: residuals without regard to what was observed, moved to agree with it."""
@@ -125,7 +127,7 @@ class _Residuals:
         factor = torch.linalg.cholesky(self._covariance)
         noise = torch.randn(means.shape, generator=generator, dtype=means.dtype) @ factor.T
         drawn = means + noise + self._given(means, noise).expected
-        filled[..., self._columns.features] = self._columns.rows(drawn).to(filled)
+        filled[..., self._columns.features] = self._columns.rows(drawn).to(filled.dtype).to(filled.device)
 
 
 def _best(decoded: Product, weights: Tensor) -> Tensor:

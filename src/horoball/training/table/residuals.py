@@ -58,7 +58,7 @@ class NormalColumns:
 
     def values(self, x: Tensor) -> Tensor:
         """Values of rows, or their logarithms, where the normal distributions are."""
-        mine = x[..., self.features].double().cpu()
+        mine = x[..., self.features].cpu().double()  # in this order: not every device has float64
         return torch.where(self._log, mine.clamp_min(1e-300).log(), mine) if bool(self._log.any()) else mine
 
     def rows(self, values: Tensor) -> Tensor:
@@ -71,7 +71,7 @@ class NormalColumns:
         for likelihood, part in decoded.parts:
             if isinstance(likelihood, Normal | LogNormal):
                 base = part.base_dist if isinstance(likelihood, Normal) else part.base_dist.base_dist  # type: ignore[attr-defined]
-                found.append(base.loc.double().cpu())
+                found.append(base.loc.cpu().double())
         return torch.cat(found, -1)
 
     def others(self, x: Tensor) -> Tensor:
@@ -153,7 +153,7 @@ def residual_covariance(model: VAE, x: Tensor, seed: int = 0) -> Tensor | None:
     z, log_q = q.rsample_and_log_prob((_SAMPLES,), generator_for(seed))
     decoded = cast(Product, model.decode(z))
     residuals = torch.where(there, values - columns.means(decoded), 0.0)
-    others = (decoded.log_prob(columns.others(x)) + p.log_prob(z) - log_q).double().cpu()
+    others = (decoded.log_prob(columns.others(x)) + p.log_prob(z) - log_q).cpu().double()
     return expected_covariance(residuals, there, others)
 
 

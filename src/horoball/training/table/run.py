@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import logging
 import os
 from collections.abc import Iterator
@@ -24,6 +25,7 @@ from horoball.data.vectors.vector_table import read_vectors
 from horoball.distributions import BallNormal
 from horoball.distributions.von_mises_fisher import direction
 from horoball.manifolds.rim import rim_report
+from horoball.models.table.column_view import ColumnView
 from horoball.models.table.decoder import Decoder
 from horoball.models.table.encoder import Encoder, network_input
 from horoball.models.table.vae import VAE, ModelConfig
@@ -135,8 +137,7 @@ class Run:
         if "vectors" in self.record.reading:
             return read_vectors(source, self._vector_column(source), self.label, label_may_miss=True, **names)
         if ids is not None or not is_cells(source):
-            columns = None if _unnamed(self.columns) else self.columns
-            return read(source, self.label, label_may_miss=True, columns=columns, **names)
+            return read(source, self.label, label_may_miss=True, columns=self.columns, **names)
         return cell_table(source, genes=self.columns, label=self.label, label_may_miss=True, **self.record.reading)
 
     def _vector_column(self, source: Any) -> str | None:
@@ -163,8 +164,12 @@ class Run:
         return network_input(x, log=model.log_input, library=model.library, unit=model.unit_input)
 
     def distance_view(self, x: Tensor) -> Tensor:
-        """Rows of a mixed model, as it sees them, as points whose distances mean something: gaps are filled."""
-        return filled_points(cast(Encoder, self.model.encoder).view, x)
+        """Rows of a mixed model, as it sees them, as points whose distances mean something: gaps are filled.
+
+        On the CPU, in float64 where gaps are filled.
+        """
+        view = cast(ColumnView, cast(Encoder, self.model.encoder).view)
+        return filled_points(copy.deepcopy(view).cpu(), x)
 
     @torch.no_grad()
     def embed(self, table: Table) -> Iterator[Tensor]:
@@ -368,7 +373,7 @@ def _train(
         whole=start.whole,
         covariates={} if table.covariates is None else table.covariates.categories,
         reading=dict(table.reading),
-        schema=[] if table.schema is None else table.schema.as_json(),
+        schema=warm.record.schema if warm is not None else [] if table.schema is None else table.schema.as_json(),
         **names,
     )
     run = Run(vae, record, scaler)
@@ -391,7 +396,8 @@ def _train(
 def _residuals(run: Run, table: Table, seed: int) -> Tensor | None:
     """How residuals go together, from rows that are spread over the table."""
     step = -(-table.rows // RESIDUAL_ROWS)
-    return residual_covariance(run.model, torch.cat([block[::step] for block in run.scaled(table).blocks()]), seed)
+    rows = torch.cat([block[::step] for block in run.scaled(table).blocks()])
+    return residual_covariance(run.model, rows.to(run.device), seed)
 
 
 def _with_terms(run: Run, table: Table) -> tuple[Table, Table | None, DistanceTerm | None]:
