@@ -1,36 +1,58 @@
-"""New cells on a map, and trees of cell types, against a simulation: `python -m benchmarks.cell_queries [--quick]`.
+"""New cells on a map of simulated ones: `python -m benchmarks.cell_queries [--quick]`, then `--render`.
 
 A fifth of the cells is a batch that the model has not seen, with a type that it has not seen either. Joint training
-sees both. The tree is that of all types, made from all batches.
+sees both. Beside scANVI, which is trained on the labels of the reference and places the new batch as scArches does.
+Every run is a line of `results/cells.jsonl`.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
 import horoball as hb
-from benchmarks.cells import area
+from benchmarks.cell_models import available, quiet_scvi
+from benchmarks.cell_scores import area
+from benchmarks.cells import RESULTS, figure, keep, known, stored
 from benchmarks.table import markdown
-from horoball.cells.embedding_keys import ball_of, coordinates
-from horoball.hierarchy.trees import Tree
+from horoball.manifolds import PoincareBall
 from horoball.neighbors import Index
-from tests.cells.splatter import LINEAGE, splatter
+from tests.cells.splatter import splatter
 
-NEIGHBORS = 30
+NEIGHBORS, UNKNOWN = 30, "B1y"
+SCORES = ("joint", "mapped", "unknown_auc", "known_above", "labels", "calibration")
+Figures = dict[str, float | None]
 
 
-def same_type(query: Any, reference: Any) -> float:
-    """Share of the nearest cells of the reference that are of a query cell's type."""
-    index = Index(ball_of(reference)).add(coordinates(reference))
-    _, near = index.search(coordinates(query), NEIGHBORS)
-    mine, theirs = np.asarray(query.obs["type"]), np.asarray(reference.obs["type"])
-    return float((theirs[near.numpy()] == mine[:, None]).mean())
+class Parts:
+    """Cells, the reference without a batch and a type, and the new batch."""
+
+    def __init__(self, cells: int, genes: int, seed: int) -> None:
+        self.all = splatter(cells, genes, 5, batch_scale=0.3, uneven=0.2, seed=seed).cells
+        self.new = np.asarray(self.all.obs["batch"]) == "batch4"
+        self.unknown = np.asarray(self.all.obs["type"]) == UNKNOWN
+        self.reference, self.query = self.all[~self.new & ~self.unknown].copy(), self.all[self.new].copy()
+        self.known = ~self.unknown[self.new]
+
+    def same_type(self, query: torch.Tensor, reference: torch.Tensor, ball: PoincareBall) -> float:
+        """Share of the nearest cells of the reference that are of a query cell's type, for cells of known types."""
+        _, near = Index(ball).add(reference).search(query[torch.from_numpy(self.known)], NEIGHBORS)
+        mine, theirs = np.asarray(self.query.obs["type"])[self.known], np.asarray(self.reference.obs["type"])
+        return float((theirs[near.numpy()] == mine[:, None]).mean())
+
+    def labeled(self, probability: np.ndarray, names: Sequence[str]) -> Figures:
+        """How often the most probable label is right, and the calibration error of its probability."""
+        found = probability[self.known]
+        right = np.array(names)[found.argmax(1)] == np.asarray(self.query.obs["type"])[self.known]
+        return {"labels": float(right.mean()), "calibration": calibration(found.max(1), right)}
 
 
 def calibration(probability: np.ndarray, right: np.ndarray) -> float:
@@ -40,72 +62,101 @@ def calibration(probability: np.ndarray, right: np.ndarray) -> float:
     return float(np.sum(gaps))
 
 
-def queried(cells: int, genes: int, d: int, options: dict[str, Any], epochs: int, seed: int) -> list[float]:
-    """Type neighbors of query cells by joint training and by mapping, novelty, labels and their calibration."""
-    truth = splatter(cells, genes, 5, batch_scale=0.3, uneven=0.2, seed=seed).cells
-    new = np.asarray(truth.obs["batch"]) == "batch4"
-    unknown = np.asarray(truth.obs["type"]) == "B1y"
-    joint, reference, query = truth.copy(), truth[~new & ~unknown].copy(), truth[new].copy()
-    hb.cells.fit(joint, batch_key="batch", n_components=d, random_state=seed, **options)
-    model = hb.cells.fit(reference, batch_key="batch", n_components=d, random_state=seed, **options)
-    model.map_query(query, reference, max_epochs=epochs, n_neighbors=None, verbose=False)
-    known = np.asarray(query.obs["type"]) != "B1y"
-    mapped = same_type(query[known].copy(), reference)
-    jointly = same_type(joint[new & ~unknown].copy(), joint[~new & ~unknown].copy())
-    found = hb.cells.transfer_labels(query, reference, "type", tree=None).to_numpy()[known]
-    names = sorted(set(reference.obs["type"]))
-    right = np.array(names)[found.argmax(1)] == np.asarray(query.obs["type"])[known]
-    surprise = query.obs["poincare_surprise"].to_numpy()
-    flagged = float((query.obs["poincare_novelty"][known] > 0.95).mean())
-    return [jointly, mapped, area(surprise, ~known), flagged, float(right.mean()), calibration(found.max(1), right)]
+def horoball(parts: Parts, d: int, epochs: int | None, seed: int) -> Figures:
+    options: dict[str, Any] = {"batch_key": "batch", "n_components": d, "random_state": seed}
+    options |= {"n_neighbors": None, "verbose": False} | ({} if epochs is None else {"max_epochs": epochs})
+
+    def points(cells: Any, ball: PoincareBall) -> torch.Tensor:
+        return ball.from_ball(torch.from_numpy(np.asarray(cells.obsm["X_poincare"])))
+
+    joint = parts.all.copy()
+    ball = hb.cells.fit(joint, **options).ball
+    z = points(joint, ball)
+    inside = torch.from_numpy(~parts.new & ~parts.unknown)
+    jointly = parts.same_type(z[torch.from_numpy(parts.new)], z[inside], ball)
+    model = hb.cells.fit(parts.reference, **options)
+    model.map_query(parts.query, parts.reference, max_epochs=epochs or 100, n_neighbors=None, verbose=False)
+    mapped = parts.same_type(points(parts.query, model.ball), points(parts.reference, model.ball), model.ball)
+    found = hb.cells.transfer_labels(parts.query, parts.reference, "type", tree=None)
+    surprise = parts.query.obs["poincare_surprise"].to_numpy()
+    return {
+        "joint": jointly,
+        "mapped": mapped,
+        "unknown_auc": area(surprise, ~parts.known),
+        "known_above": float((parts.query.obs["poincare_novelty"][parts.known] > 0.95).mean()),
+        **parts.labeled(found.to_numpy(), list(found.columns)),
+    }
 
 
-def true_branches(tree: Tree, lineage: dict[str, str] = LINEAGE) -> list[float]:
-    """The support of every true branch: a type and all that come from it, if there are any. 0 where it is not found."""
-    below: dict[str, set[str]] = {name: {name} for name in lineage}
-    for name in reversed(list(lineage)):
-        if lineage[name] != name:
-            below[lineage[name]] |= below[name]
-    clades = {frozenset(tree.names[i] for i in tree.members(node)): node for node in range(tree.leaves, tree.nodes)}
-    wanted = [frozenset(names) for name, names in below.items() if len(names) > 1 and lineage[name] != name]
-    assert tree.support is not None
-    return [float(tree.support[clades[one]]) if one in clades else 0.0 for one in wanted]
+def scanvi(parts: Parts, d: int, epochs: int | None, seed: int) -> Figures:
+    """scANVI on the labels of the reference. Novelty is 1 less the probability of the best label."""
+    library, quiet = quiet_scvi(seed)
+    cells: dict[str, Any] = {"accelerator": "cpu", **quiet}
+    library.model.SCVI.setup_anndata(parts.reference, layer="counts", batch_key="batch")
+    # As scArches' tutorials have it, for queries.
+    options: dict[str, Any] = {"use_layer_norm": "both", "use_batch_norm": "none", "encode_covariates": True}
+    plain = library.model.SCVI(parts.reference, n_latent=d, gene_likelihood="nb", **options)
+    plain.train(max_epochs=epochs, **cells)
+    parts.reference.obs["label"] = parts.reference.obs["type"].astype(str)
+    model = library.model.SCANVI.from_scvi_model(plain, "unlabeled", labels_key="label", adata=parts.reference)
+    model.train(max_epochs=epochs, **cells)
+    query = parts.query.copy()
+    query.obs["label"] = "unlabeled"
+    placed = library.model.SCANVI.load_query_data(query, model)
+    placed.train(max_epochs=epochs or 100, plan_kwargs={"weight_decay": 0.0}, **cells)
+    z, zq = (torch.from_numpy(m.get_latent_representation()).double() for m in (model, placed))
+    found = placed.predict(query, soft=True)
+    figures = parts.labeled(found.to_numpy(), list(found.columns))
+    novel = area(1 - found.to_numpy().max(1), ~parts.known)
+    nothing: Figures = {"joint": None, "known_above": None}
+    return nothing | {"mapped": parts.same_type(zq, z, PoincareBall(0.0)), "unknown_auc": novel, **figures}
 
 
-def grown(cells: int, genes: int, d: int, options: dict[str, Any], draws: int, seed: int) -> list[float]:
-    truth = splatter(cells, genes, 3, batch_scale=0.5, uneven=0.4, seed=seed).cells
-    model = hb.cells.fit(truth, batch_key="batch", n_components=d, random_state=seed, **options)
-    return true_branches(model.tree(truth, "type", root="stem", draws=draws, random_state=seed))
+MODELS: dict[str, Callable[[Parts, int, int | None, int], Figures]] = {"horoball": horoball, "scANVI": scanvi}
+
+
+def render(lines: Sequence[dict[str, Any]]) -> str:
+    rows: dict[tuple[str, int, str], list[dict[str, Any]]] = {}
+    for line in lines:
+        if line["what"] == "query":
+            rows.setdefault((f"{line['cells']} × {line['genes']}", line["d"], line["model"]), []).append(line)
+    made = []
+    for key, runs in sorted(rows.items()):
+        shown = [figure([run[name] for run in runs]) for name in SCORES]
+        made.append([*map(str, key), str(len(runs)), *shown, f"{np.mean([run['cpu'] for run in runs]):.0f}"])
+    titles = ["cells × genes", "d", "model", "seeds", "same type, joint", "mapped", "unknown, AUC", "known above 0.95"]
+    return markdown([*titles, "labels", "calibration", "CPU s"], made)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="few cells, one epoch")
-    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--quick", action="store_true", help="few cells, one epoch, without scANVI")
+    parser.add_argument("--render", action="store_true", help="print the table of the runs that are there")
+    parser.add_argument("--results", type=Path, default=RESULTS)
+    parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
     parser.add_argument("--cells", type=int, default=1500)
     parser.add_argument("--genes", type=int, default=500)
     parser.add_argument("--dimensions", nargs="+", type=int, default=[2, 10])
+    parser.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS))
     given = parser.parse_args(arguments)
-    options: dict[str, Any] = {"n_neighbors": None, "verbose": False}
-    epochs, draws = 100, 100
+    epochs = None
     if given.quick:
-        given.seeds, given.cells, given.genes, given.dimensions, epochs, draws = 1, 250, 60, [5], 1, 2
-        options["max_epochs"] = 1
+        given.seeds, given.cells, given.genes, given.dimensions, epochs = [0], 250, 60, [5], 1
+        given.models = ["horoball"]
     torch.set_num_threads(1)
-    queries, trees = [], []
-    for d in given.dimensions:
-        for seed in range(given.seeds):
-            figures = queried(given.cells, given.genes, d, options, epochs, seed)
-            queries.append([str(d), str(seed), *(f"{value:.3f}" for value in figures)])
-            print(*queries[-1], sep=" | ", file=sys.stderr, flush=True)
-            support = grown(given.cells, given.genes, d, options, draws, seed) if d > 3 else []
-            if support:
-                trees.append([str(d), str(seed), *(f"{value:.2f}" for value in support)])
-                print(*trees[-1], sep=" | ", file=sys.stderr, flush=True)
-    titles = ["d", "seed", "same type, joint", "mapped", "unknown, AUC", "known above 0.95", "labels", "calibration"]
-    print(markdown(titles, queries))
-    inner = [name for name in LINEAGE if name in set(LINEAGE.values()) and LINEAGE[name] != name]
-    print(markdown(["d", "seed", *(f"support of {name}" for name in inner)], trees))
+    warnings.simplefilter("ignore")  # of scvi-tools' packages
+    for seed in [] if given.render else given.seeds:
+        for d in given.dimensions:
+            for name in given.models:
+                size = {"cells": given.cells, "genes": given.genes}
+                setting = {"what": "query", "data": "splatter", **size, "d": d, "model": name, "seed": seed}
+                if known(given.results, setting) or not available(name.replace("scANVI", "SCVI")):
+                    continue
+                parts = Parts(given.cells, given.genes, seed)
+                start = time.process_time()
+                figures = MODELS[name](parts, d, epochs, seed)
+                keep(given.results, setting | figures | {"cpu": time.process_time() - start})
+    print(render(stored(given.results)))
     return 0
 
 

@@ -13,8 +13,8 @@ import numpy as np
 import torch
 from scipy.optimize import minimize_scalar
 
-from horoball.cells.cell_tree import branch_name
 from horoball.cells.embedding_keys import ball_of, coordinates
+from horoball.cells.trees.dendrogram_keys import branch_name
 from horoball.distributions import WrappedNormal
 from horoball.hierarchy.trees import Tree, tree_from_json
 from horoball.neighbors import Index

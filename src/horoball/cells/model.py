@@ -2,39 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
-import numpy as np
-import torch
-
-from horoball.cells.cell_tree import cell_tree
-from horoball.cells.differential import differential_expression
-from horoball.cells.embedding_keys import write
-from horoball.cells.expression import mean_elbo, normalized_expression, sample_counts
-from horoball.cells.graph import neighbors
-from horoball.cells.markers import branch_markers
+from horoball.cells.expression_model import ExpressionModel
 from horoball.cells.query import map_query
+from horoball.cells.trees import branch_markers, cell_tree
+from horoball.cells.trees.cell_tree import TreeSource
 from horoball.data.cells.cell_table import is_cells
-from horoball.data.tables.covariates import NUMBER
-from horoball.data.tables.table import Table
 from horoball.hierarchy.trees import Tree
-from horoball.manifolds import PoincareBall
 from horoball.numerics.random import seed_from
 from horoball.training.progress import watched
-from horoball.training.table.run import Run
 
 __all__ = ["CellModel"]
 
 
-@dataclass(repr=False)
-class CellModel:
+class CellModel(ExpressionModel):
     """A trained model of cells.
 
     Example:
         >>> import tempfile
+        >>> import numpy as np
         >>> from horoball.cells import fit, simulate
         >>> cells = simulate(depth=2, cells=60, genes=30)
         >>> model = fit(cells, batch_key="batch", max_epochs=1, hidden=(8,))
@@ -47,81 +35,45 @@ class CellModel:
         {'batch': ['a', 'b']}
     """
 
-    run: Run
-    key: str = "poincare"  # of the embedding in AnnData
-
-    def __repr__(self) -> str:
-        names = self.run.record.covariates
-        given = f", given {', '.join(names)}" if names else ""
-        d = self.run.record.model.d
-        return f"CellModel({self.run.record.rows:,} cells, {len(self.genes):,} genes{given}; d = {d}, c = {self.c:.4g})"
-
-    @property
-    def genes(self) -> list[str]:
-        """Names of the genes, in the model's order."""
-        return self.run.columns
-
-    @property
-    def batches(self) -> dict[str, list[str]]:
-        """The batch keys of the fit, with the categories of each."""
-        return {name: known for name, known in self.run.record.covariates.items() if known != [NUMBER]}
-
-    @property
-    def ball(self) -> PoincareBall:
-        """The ball of the embedding."""
-        return self.run.model.ball
-
-    @property
-    def c(self) -> float:
-        """Minus the curvature of the ball."""
-        return self.ball.c_value
-
-    @property
-    def history(self) -> list[dict[str, float]]:
-        """Metrics of every epoch."""
-        return self.run.history
-
-    def embed(self, cells: Any, *, n_neighbors: int | None = 15) -> np.ndarray:
-        """Write the map of some cells to their AnnData, and return it.
-
-        Genes are found by their names; there may be more than the model knows, in any order. Cells are read from the
-        layer that the model was fitted to, with its columns of batches.
-
-        Args:
-            cells: AnnData, in memory or backed.
-            n_neighbors: Size of the neighborhoods of the graph, see `neighbors`; None for no graph.
-
-        Returns:
-            Ball coordinates in float64, shape (cells, d), as they stand in obsm["X_poincare"].
-        """
-        if not is_cells(cells) or isinstance(cells, str | Path):
-            raise TypeError(f"Cells come as AnnData, got {type(cells).__name__}. Read a file with anndata.read_h5ad.")
-        return self.write(cells, self.run.read(cells), n_neighbors)
-
     def tree(
-        self, cells: Any, groupby: str, *, root: str | None = None, draws: int = 100, random_state: Any = 0
+        self,
+        cells: Any,
+        groupby: str,
+        *,
+        root: str | None = None,
+        source: TreeSource = "auto",
+        draws: int = 100,
+        random_state: Any = 0,
     ) -> Tree:
         """The tree of groups of cells, such as cell types, with the support of every branch.
 
+        With a root it is a lineage: groups that share more of their change in expression since the root group join
+        first, with the effects of batches taken out. So progenitors join their descendants. Without a root it says
+        which groups are alike, in the latent space if the model has batches.
+
         It is also written to `uns["dendrogram_<groupby>"]`, where scanpy's plots look, and with its support to
-        `uns["poincare_tree"]`.
+        `uns["poincare_tree"]`. A warning names the branches with a support below 0.7, which may be chance.
 
         Args:
             cells: AnnData.
             groupby: Column of obs with the groups.
-            root: The group that the tree is seen from, such as the stem cells; the center of all cells if not given.
-            draws: Replicates for the support: cells are drawn again within their groups, moved by draws from their
-                posteriors, and seen through genes drawn again.
+            root: The group that the others come from, such as the stem cells; the tree is seen from the center of all
+                cells if not given.
+            source: Where the tree comes from: "expression" (needs a root) or "latent"; "auto" is expression if there is
+                a root.
+            draws: Replicates for the support: cells are drawn again within their groups and genes among all; in the
+                latent space, cells are moved by draws from their posteriors. Useful: 50 to 500.
             random_state: Seed.
 
         Example:
             >>> from horoball.cells import fit, simulate
-            >>> cells = simulate(depth=2, cells=60, genes=30)
-            >>> fit(cells, max_epochs=1, hidden=(8,)).tree(cells, "branch", draws=5).leaves
-            7
+            >>> cells = simulate(depth=2, cells=300, genes=100, batches=1)
+            >>> tree = fit(cells, max_epochs=1, hidden=(8,)).tree(cells, "branch", root="0", draws=20)
+            >>> print(tree)
+            Tree of 7 leaves and 300 rows, 5 of 5 branches with support of at least 0.9 (shared change, expression)
         """
-        options: dict[str, Any] = {"root": root, "draws": draws, "key": self.key, "seed": seed_from(random_state)}
-        return cell_tree(self.run, cells, groupby, **options)
+        options: dict[str, Any] = {"root": root, "source": source, "draws": draws, "key": self.key}
+        return cell_tree(self.run, cells, groupby, seed=seed_from(random_state), **options)
 
     def markers(
         self,
@@ -213,144 +165,3 @@ class CellModel:
         with watched(verbose) as progress:
             run = map_query(self.run, cells, reference, progress=progress, **options)
         return CellModel(run, self.key)
-
-    def normalized_expression(
-        self,
-        cells: Any,
-        *,
-        library_size: float | str = 1e4,
-        batch: str | Sequence[str] | None = None,
-        genes: Sequence[str] | None = None,
-        draws: int = 10,
-        random_state: Any = 0,
-    ) -> Any:
-        """Denoised expression: the means that the decoder gives genes, averaged over the cells' posteriors.
-
-        Args:
-            cells: AnnData.
-            library_size: Sum of a cell's expression over all genes of the model, or "observed" for its own counts.
-            batch: Batch in which cells are decoded, so that they can be compared: a category, several to average over,
-                or "all". None leaves every cell in its own.
-            genes: Genes to return; all if not given.
-            draws: Points per cell drawn from its posterior; 0 decodes the posterior mean. More draws are less noisy and
-                take longer. Useful: 1 to 100.
-            random_state: Seed.
-
-        Returns:
-            A data frame of shape (cells, genes).
-
-        Example:
-            >>> from horoball.cells import fit, simulate
-            >>> cells = simulate(depth=2, cells=60, genes=30)
-            >>> model = fit(cells, batch_key="batch", max_epochs=1, hidden=(8,))
-            >>> model.normalized_expression(cells, batch="a", genes=["gene3", "gene7"]).shape
-            (60, 2)
-        """
-        seed = seed_from(random_state)
-        options: dict[str, Any] = {"library_size": library_size, "batch": batch, "genes": genes, "draws": draws}
-        return normalized_expression(self.run, cells, seed=seed, **options)
-
-    def differential_expression(
-        self,
-        cells: Any,
-        groupby: str,
-        group1: str | None = None,
-        group2: str | None = None,
-        *,
-        delta: float = 0.25,
-        fdr: float = 0.05,
-        draws: int = 5000,
-        batch: str | None = "all",
-        pseudocount: float | None = None,
-        random_state: Any = 0,
-    ) -> Any:
-        """Genes that differ between groups of cells, with log-fold changes, their probability and calls.
-
-        As in scvi-tools' "change" mode, a draw takes a cell of each group, a point from the posterior of each, and
-        decodes both in the same batch. The log-fold change is log₂(share₁ + ε) − log₂(share₂ + ε); `proba_de` is the
-        share of draws in which it is at least δ either way. `is_de_fdr_0.05` calls the most probable genes, as long as
-        the mean of 1 − proba_de over those called stays below 0.05.
-
-        Args:
-            cells: AnnData.
-            groupby: Column of obs with the groups.
-            group1: A group; each in turn if not given.
-            group2: The group to compare with; all other cells if not given.
-            delta: δ, the smallest log-fold change that matters. Larger values call fewer genes. Useful: 0.1 to 1.
-            fdr: Expected share of false discoveries among the genes called.
-            draws: Pairs of cells. More are less noisy and take longer. Useful: 1000 to 10000.
-            batch: "all" pairs cells in every batch in turn, a category in that one; None leaves cells in their own.
-            pseudocount: ε, added to shares. If not given, it is what the model gives genes without any count.
-            random_state: Seed.
-
-        Returns:
-            A data frame with a row for each gene and comparison, the most probable first.
-
-        Example:
-            >>> from horoball.cells import fit, simulate
-            >>> cells = simulate(depth=2, cells=60, genes=30)
-            >>> model = fit(cells, batch_key="batch", max_epochs=1, hidden=(8,))
-            >>> table = model.differential_expression(cells, "branch", "00", draws=100)
-            >>> table["comparison"].iloc[0], "is_de_fdr_0.05" in table
-            ('00 vs rest', True)
-        """
-        options: dict[str, Any] = {"delta": delta, "fdr": fdr, "draws": draws, "batch": batch}
-        options |= {"pseudocount": pseudocount, "seed": seed_from(random_state)}
-        return differential_expression(self.run, cells, groupby, group1, group2, **options)
-
-    def sample(self, cells: Any, *, prior: bool = False, random_state: Any = 0) -> Any:
-        """Counts drawn from the model, as AnnData: to see whether it makes cells like those it was fitted to.
-
-        Every cell keeps its row of obs, its batch and its library size.
-
-        Args:
-            cells: AnnData.
-            prior: Whether coordinates are drawn from the prior, and not from the posterior of the cell.
-            random_state: Seed.
-
-        Example:
-            >>> from horoball.cells import fit, simulate
-            >>> cells = simulate(depth=2, cells=60, genes=30)
-            >>> made = fit(cells, max_epochs=1, hidden=(8,)).sample(cells)
-            >>> made.shape, bool((made.X.data % 1 == 0).all())
-            ((60, 30), True)
-        """
-        return sample_counts(self.run, cells, prior=prior, seed=seed_from(random_state))
-
-    def elbo(self, cells: Any, *, draws: int = 1, random_state: Any = 0) -> float:
-        """The evidence lower bound in nats per cell, averaged over cells. Higher is better.
-
-        Args:
-            cells: AnnData; cells that were held out tell how well the model generalizes.
-            draws: Points per cell. More are less noisy.
-            random_state: Seed.
-
-        Example:
-            >>> from horoball.cells import fit, simulate
-            >>> cells = simulate(depth=2, cells=60, genes=30)
-            >>> fit(cells, max_epochs=1, hidden=(8,)).elbo(cells) < 0
-            True
-        """
-        return mean_elbo(self.run, cells, draws=draws, seed=seed_from(random_state))
-
-    @torch.no_grad()
-    def write(self, cells: Any, table: Table, n_neighbors: int | None) -> np.ndarray:
-        """Write the map of a table's rows to their AnnData, and return it; see `embed`."""
-        means, scales = [], []
-        for q in self.run.posteriors(table):
-            means.append(q.mean.cpu())
-            scales.append(q.mean_scale.cpu())
-        write(cells, torch.cat(means), torch.cat(scales), PoincareBall(self.c), self.key)
-        if n_neighbors is not None:
-            neighbors(cells, n_neighbors, key=self.key)
-        return np.asarray(cells.obsm[f"X_{self.key}"])
-
-    def save(self, folder: str | Path) -> None:
-        """Write the model to a folder, as safetensors and JSON."""
-        self.run.save(Path(folder))
-
-    @classmethod
-    def load(cls, folder: str | Path) -> Self:
-        """Read a model back from a folder that `save` or `horoball fit cells.h5ad` wrote."""
-        run = Run.load(Path(folder))
-        return cls(run, run.record.key or "poincare")

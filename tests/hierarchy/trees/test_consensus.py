@@ -5,7 +5,7 @@ import pytest
 from scipy.cluster.hierarchy import cophenet, linkage
 from scipy.spatial.distance import pdist, squareform
 
-from horoball.hierarchy import tree
+from horoball.hierarchy import tree, tree_from_json, tree_to_json
 from horoball.hierarchy.labels import merges_purity
 from horoball.hierarchy.trees.consensus import _add_heights, consensus
 from horoball.hierarchy.trees.linkage import Joined
@@ -24,6 +24,7 @@ def test_replicates_together_find_groups_better_than_one_linkage() -> None:
     x = 0.9 * rng.normal(size=(12, 30))[labels] + rng.normal(size=(180, 30))
     found = tree(x, method="consensus", draws=20, standardize=False)
     assert found.method == "consensus"
+    assert tree_from_json(tree_to_json(found)).method == "consensus"
     assert found.support is not None
     ours = merges_purity(found.to_linkage()[:, :2].astype(int), labels)
     assert ours > merges_purity(linkage(pdist(x), "average")[:, :2].astype(int), labels)

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from horoball.hierarchy.trees.evidence import Candidate
-from horoball.hierarchy.trees.linkage import METHODS
-from horoball.hierarchy.trees.tree import Tree
+from horoball.hierarchy.trees.tree import TREE_METHODS, Tree
 
 __all__ = ["tree_from_json", "tree_to_json"]
 
@@ -73,8 +72,8 @@ def tree_from_json(text: str) -> Tree:
     leaf = None if record.get("leaf") is None else _whole(record, "leaf", None)
     if (size < 0).any() or (leaf is not None and ((leaf < 0).any() or (leaf >= n).any())):
         raise ValueError("size must not be negative, and leaf must name a leaf for each row.")
-    if record.get("method") not in METHODS or not isinstance(record.get("source"), str):
-        raise ValueError(f"method must be one of {', '.join(METHODS)}, and source a text.")
+    if record.get("method") not in TREE_METHODS or not isinstance(record.get("source"), str):
+        raise ValueError(f"method must be one of {', '.join(TREE_METHODS)}, and source a text.")
     return Tree(
         tuple(names),
         parent,

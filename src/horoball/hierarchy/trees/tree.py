@@ -12,10 +12,14 @@ import numpy as np
 
 from horoball.hierarchy.trees.evidence import Candidate
 from horoball.hierarchy.trees.levels import level_sizes, nested_groups
+from horoball.hierarchy.trees.linkage import METHODS
 from horoball.hierarchy.trees.newick import newick
 from horoball.runtime.extras import require_networkx
 
-__all__ = ["Tree"]
+__all__ = ["SHARED_CHANGE", "TREE_METHODS", "Tree"]
+
+SHARED_CHANGE = "shared change"  # of groups of cells since a root group
+TREE_METHODS = (*METHODS, "consensus", SHARED_CHANGE)
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +39,7 @@ class Tree:
         transfer: Transfer support of large branches, which gives partial credit: 1 less the share of its leaves that
             have to move, on average, until a replicate has the branch (Lemoine et al., 2018); NaN for small ones.
         leaf: The leaf of each row.
-        method: How distances were joined: "gromov", "average" or "consensus".
+        method: How leaves were joined: "gromov", "average", "consensus" or "shared change".
         source: Which distances were used.
         evidence: The candidates that method and source were chosen from, the best first.
 

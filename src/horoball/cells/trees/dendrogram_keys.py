@@ -1,4 +1,4 @@
-"""The tree of cell types, in the places where scanpy keeps its dendrograms."""
+"""A tree of cell types in the places where scanpy keeps its dendrograms."""
 
 from __future__ import annotations
 
@@ -7,34 +7,11 @@ from typing import Any
 import numpy as np
 from scipy.cluster.hierarchy import dendrogram
 
-from horoball.estimators.trees import table_tree
 from horoball.hierarchy.trees import Tree, tree_to_json
-from horoball.training.table.run import Run
 
-__all__ = ["branch_name", "cell_tree", "write_tree"]
+__all__ = ["branch_name", "write_tree"]
 
 _SURE = 0.5  # support from which on a branch is one that cells are said to be of
-
-
-def cell_tree(run: Run, cells: Any, groupby: str, *, root: str | None, draws: int, key: str, seed: int) -> Tree:
-    """The tree of groups of cells, written to AnnData; see `CellModel.tree`.
-
-    Example:
-        >>> from horoball.cells import fit, simulate
-        >>> cells = simulate(depth=2, cells=60, genes=30)
-        >>> run = fit(cells, max_epochs=1, hidden=(8,)).run
-        >>> cell_tree(run, cells, "branch", root=None, draws=2, key="poincare", seed=0).leaves
-        7
-    """
-    if groupby not in cells.obs:
-        known = ", ".join(map(str, cells.obs.columns[:10]))
-        raise ValueError(f"obs has no column {groupby!r} to group cells by. Columns: {known}.")
-    labels = np.asarray(cells.obs[groupby].astype(str))
-    found = table_tree(
-        run, run.read(cells), labels=labels, root="center" if root is None else root, draws=draws, seed=seed
-    )
-    write_tree(cells, found, groupby, key=key)
-    return found
 
 
 def write_tree(cells: Any, tree: Tree, groupby: str, *, key: str = "poincare") -> None:

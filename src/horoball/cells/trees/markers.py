@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from horoball.cells.cell_tree import branch_name
 from horoball.cells.differential import compared
+from horoball.cells.trees.dendrogram_keys import branch_name
 from horoball.hierarchy.trees import Tree
 from horoball.training.table.run import Run
 
