@@ -77,3 +77,14 @@ def test_cells_have_names_already(tmp_path: Path) -> None:
 def test_text_that_is_different_in_every_row_is_skipped_and_named(run: Path, tmp_path: Path) -> None:
     told = done("fit", run / "rows.csv", "-o", tmp_path / "run", *FAST).stderr
     assert re.search(r"sku +skip +text that is different in every row", told)
+
+
+@pytest.mark.filterwarnings("ignore::horoball.data.tables.outliers.OutlierWarning")
+def test_a_column_with_an_outlier_beside_others_is_fitted_and_resumed(tmp_path: Path) -> None:
+    rows = frame()[["a", "b", "c"]]
+    rows.loc[7, "b"] = 1e6
+    rows.to_csv(tmp_path / "rows.csv", index=False)
+    fit = ("fit", tmp_path / "rows.csv", "-o", tmp_path / "run", "--quiet", "--hidden", 8, "--batch-size", 32)
+    done(*fit, "--max-epochs", 2)
+    done(*fit, "--max-epochs", 3, "--resume")
+    done("embed", tmp_path / "run", tmp_path / "rows.csv", "-o", tmp_path / "z.csv")

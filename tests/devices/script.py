@@ -27,6 +27,7 @@ from horoball.training.step_losses import StepLosses
 from horoball.training.table.objective import TableObjective
 from horoball.training.table.run import Run, train
 from tests.devices.simulated import NAME, Simulator, simulated
+from tests.devices.uses import commands, uses
 
 MODELS: dict[str, dict[str, Any]] = {
     "euclidean": {"c": 0.0, "posterior": "wrapped"},
@@ -245,6 +246,9 @@ def main(float64: bool) -> dict[str, Any]:
             "cells": lambda: cells(device),
             "estimator": lambda: estimator(device),
             "stops": lambda: stops(device),
+            "uses, numbers": lambda: uses(NAME, mixed=False),
+            "uses, mixed": lambda: uses(NAME, mixed=True),
+            "commands": lambda: commands(NAME),
         }
         for name, part in parts.items():
             if sys.argv[2:] and not any(word in name for word in sys.argv[2:]):
@@ -254,7 +258,7 @@ def main(float64: bool) -> dict[str, Any]:
                     warnings.simplefilter("ignore")  # of fits that are this short
                     results[name] = part()
             except Exception as error:
-                if len(sys.argv) > 3:
+                if len(sys.argv) > 3 and sys.argv[3] == "raise":
                     raise
                 results[name] = {"error": f"{type(error).__name__}: {error}"[:400]}
     return results

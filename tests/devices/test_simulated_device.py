@@ -105,6 +105,14 @@ def test_fits_are_those_of_the_cpu(part: str, precision: str) -> None:
     assert max(found.values()) <= TOLERANCE["fit"] * (1 if precision == "float64" else 10), found
 
 
+@precisions
+@pytest.mark.parametrize("part", ["uses, numbers", "uses, mixed", "commands"])
+def test_a_fitted_model_is_used_as_on_the_cpu(part: str, precision: str) -> None:
+    found = numbers(part, precision)
+    # Both have the same weights; without float64, coordinates have the digits of float32.
+    assert max(found.values()) <= (2e-6 if precision == "float64" else 2e-5), found
+
+
 def test_a_loss_that_is_not_finite_is_told_by_its_step() -> None:
     found = numbers("stops", "float64")
     assert "not finite in epoch 1, step 5, on rows" in found["message"]

@@ -263,3 +263,13 @@ def test_columns_of_a_frame_are_found_by_name_and_never_misread() -> None:
     for frame in (x[["c", "a", "b"]], x.assign(other=1.0)):
         for given in (frame, pl.from_pandas(frame), pa.Table.from_pandas(frame)):
             np.testing.assert_array_equal(plain.transform(given), plain.transform(x))
+
+
+def test_whole_numbers_of_an_array_with_gaps_are_counts_only_if_they_look_counted() -> None:
+    rng = np.random.default_rng(0)
+    scores = (100 + 15 * rng.normal(size=(200, 4))).round()
+    counts = rng.poisson(3.0, size=(200, 4)).astype(float)
+    for values, kind in ((scores, "real"), (counts, "count")):
+        values[::7, 1] = np.nan
+        model = hb.PoincareVAE(**FAST).fit(values)
+        assert {found for found, _ in model.columns_.values()} == {kind}

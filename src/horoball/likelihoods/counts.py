@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.distributions import Distribution
 from torch.distributions import Poisson as TorchPoisson
 
-from horoball.data.columns.counted import looks_counted
+from horoball.data.columns.counted import MOSTLY_COUNTED, looks_counted
 from horoball.data.tables.standardizer import Summary
 from horoball.distributions.counts.negative_binomial import NegativeBinomial as NegativeBinomialDistribution
 from horoball.distributions.features import PoissonFeatures
@@ -21,7 +21,6 @@ __all__ = ["Counts", "NegativeBinomial", "Poisson"]
 
 _LEAST_RATE = 1e-8  # a rate that rounds to 0 would give a count no probability
 _EXACT = 1 << 24  # from here on float32 has whole numbers only, which says nothing about what they were
-_MOST = 2 / 3  # part of the columns that have to look counted
 _OVERDISPERSED = 1.5  # variance in units of the mean from which on counts are not taken for Poisson's
 
 
@@ -44,7 +43,7 @@ class Counts(Likelihood):
     def suits(cls, summary: Summary) -> str | None:
         """Whole numbers from 0 on that look counted in most columns."""
         whole = summary.whole and float(summary.low.min()) >= 0 and float(summary.high.max()) < _EXACT
-        counted = whole and float(looks_counted(summary.sample).double().mean()) >= _MOST
+        counted = whole and float(looks_counted(summary.sample).double().mean()) >= MOSTLY_COUNTED
         return "the values are counts" if counted else None
 
     @classmethod

@@ -120,9 +120,12 @@ def save(
         # Written whole, so that a resumed run leaves no line twice; which writes it anew: no need to flush.
         write_whole(folder / METRICS, "".join(json.dumps(entry) + "\n" for entry in state.history), flush=False)
     plain = {name: value for name, value in vars(state).items() if name != "kept"}
-    tensors = objective.state_dict() | extra | optimizer_tensors(optimizer)
+    tensors = objective.state_dict() | optimizer_tensors(optimizer)
     check_trained(tensors, state)
-    save_checkpoint(folder / LAST, tensors, {"state": plain, "record": None if record is None else record.as_json()})
+    # A scaling has infinite limits in columns without outliers, so it is not looked at.
+    save_checkpoint(
+        folder / LAST, tensors | extra, {"state": plain, "record": None if record is None else record.as_json()}
+    )
 
 
 def check_trained(tensors: dict[str, Tensor], state: State) -> None:

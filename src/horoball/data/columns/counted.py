@@ -5,7 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-__all__ = ["looks_counted"]
+__all__ = ["MOSTLY_COUNTED", "looks_counted"]
+
+MOSTLY_COUNTED = 2 / 3  # part of the columns of a table that have to look counted
 
 _NEAR_ZERO = 0.25  # of the mean: below this comes the lowest of counts that vary more than Poisson's
 _POISSON = 2.0  # variance over mean up to which counts may stay far from 0

@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 from horoball.data.cells.cell_table import is_cells
+from horoball.data.columns.counted import MOSTLY_COUNTED, looks_counted
 from horoball.data.columns.encoding import Unseen, encode
 from horoball.data.columns.guess import guess_schema
 from horoball.data.columns.profile import Profile, profile_batches
@@ -221,8 +223,14 @@ def _read_parquet(path: str, options: ReadOptions, kinds: Mapping[str, str], dro
 
 
 def _alike(profiles: Sequence[Profile]) -> dict[str, str]:
-    """Kinds of the columns of an array, which are all alike: counts or real numbers. Empty ones are skipped."""
-    counts = all(profile.whole and (profile.low >= 0 or not profile.observed) for profile in profiles)
+    """Kinds of the columns of an array, which are all alike: counts or real numbers. Empty ones are skipped.
+
+    As of an array without gaps, they are counts if they are whole and most columns look counted.
+    """
+    there = [profile for profile in profiles if profile.observed]
+    whole = all(profile.whole and profile.low >= 0 for profile in there)
+    counted = [bool(looks_counted(torch.as_tensor(profile.sample).unsqueeze(1)).all()) for profile in there if whole]
+    counts = whole and sum(counted) >= MOSTLY_COUNTED * len(there)
     return {profile.name: ("count" if counts else "real") if profile.observed else "skip" for profile in profiles}
 
 

@@ -150,10 +150,10 @@ class Run:
 
         In messages, the first row of the table has the number `first`.
         """
-        for block in self.scaled(table).blocks(rows):
+        for block in (each.to(self.device) for each in self.scaled(table).blocks(rows)):
             self.model.likelihood.check_rows(block[:, : table.features], first, whole=self.record.whole)
             first += len(block)
-            yield block.to(self.device)
+            yield block
 
     def seen(self, table: Table) -> Tensor:
         """Features of a table as the encoder's network sees them: scaled, or counts as log(1 + x)."""
