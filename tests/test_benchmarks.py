@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import pytest
 import torch
 
@@ -72,3 +74,27 @@ def test_levels_of_one_hot_columns_have_probabilities() -> None:
         mine = Normal(normal.loc[..., : len(coding.encode(rows).columns)], 1.0)
         log_p = coding.log_likelihood(torch.from_numpy(coding.encode(rows).to_numpy()), mine)
         torch.testing.assert_close(log_p.exp().sum(-1), torch.ones(4).double())
+
+
+def test_inverse_simpson_indices_count_what_is_around() -> None:
+    import numpy as np
+
+    from benchmarks.cell_scores import lisi
+
+    rng = np.random.default_rng(0)
+    index, distance = rng.integers(0, 300, (300, 90)), np.sort(rng.random((300, 90)), 1)
+    label = np.arange(300) % 3
+    assert 2.5 < np.median(lisi(index, distance, label)) < 3.0
+    np.testing.assert_allclose(lisi(index, distance, np.zeros(300)), 1.0)
+
+
+def test_quick_lineages_are_kept_and_rendered(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from benchmarks import cell_lineages
+
+    options = ["--quick", "--results", str(tmp_path / "cells.jsonl"), "--data", "splatter", "--methods"]
+    assert cell_lineages.main([*options, "horoball, expression", "PAGA"]) == 0
+    shown = capsys.readouterr().out
+    assert "| splatter | 250 × 60" in shown
+    assert cell_lineages.main([*options, "PAGA", "--render"]) == 0
+    assert capsys.readouterr().out == shown
+    assert cell_lineages.contradicts(frozenset({"A", "B"}), cell_lineages.splatter(200, 30, 0))
