@@ -94,7 +94,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.quick:
         options.seeds, options.epochs, options.cells, options.genes, options.dimensions = [0], 1, 200, 60, [2]
         options.models = [name for name in options.models if not name.startswith("SCVI")]
-    torch.set_num_threads(1)
     warnings.simplefilter("ignore")  # of scvi-tools' packages
     asked = [] if options.render else [name for name in options.models if available(name)]
     for name in asked:  # imports and compilation are not counted
@@ -108,6 +107,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                     if known(options.results, setting):
                         continue
                     given = data(simulator, options.cells, options.genes, seed)
+                    torch.set_num_threads(1)  # numba, by scanpy's neighbors, sets another number
                     start = time.process_time()
                     found = MODELS[name](given, d, options.epochs, seed)
                     cpu = time.process_time() - start
