@@ -333,3 +333,14 @@ def test_columns_that_hardly_vary_do_not_outweigh_the_others() -> None:
     for spread in (0.0, 0.005):
         noise = spread * np.random.default_rng(2).normal(size=(300, 10))
         assert unexplained(3.3 + noise) < alone + 0.1
+
+
+def test_levels_have_the_probabilities_and_gradients_of_torchs_categorical() -> None:
+    h = torch.randn(4, 6, 10, dtype=torch.float64, generator=torch.Generator().manual_seed(0)).requires_grad_()
+    x = torch.randint(0, 5, (6, 2), generator=torch.Generator().manual_seed(1))
+    mine: Tensor = Categorical(2, classes=5)(h).log_prob(x.double())
+    expected = torch.distributions.Categorical(logits=h.unflatten(-1, (2, 5))).log_prob(x).sum(-1)
+    torch.testing.assert_close(mine, expected)
+    gradients = (torch.autograd.grad(value.square().sum(), h, retain_graph=True)[0] for value in (mine, expected))
+    torch.testing.assert_close(*gradients)
+    assert Categorical(2, classes=5)(h).expand((3, 4, 6)).log_prob(x.double()).shape == (3, 4, 6)

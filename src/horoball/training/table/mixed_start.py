@@ -81,9 +81,10 @@ def _means(table: Table, positive: Tensor) -> tuple[Tensor, Tensor]:
     sums, rows = torch.zeros_like(counts), 0
     for block in table.blocks(8192):
         there = ~block.isnan()
-        x = torch.where(positive & there, torch.where(there, block, 1.0).clamp_min(0).double().log(), block.double())
+        x = torch.where(there, block, 0.0).double()
+        x[:, positive] = torch.where(there[:, positive], x[:, positive].clamp_min(0).log(), 0.0)
         counts += there.sum(0)
-        sums += torch.where(there, x, 0.0).sum(0)
+        sums += x.sum(0)
         rows += len(block)
     if not rows:
         raise ValueError("The table has no rows. Give it at least two.")

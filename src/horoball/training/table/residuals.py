@@ -38,7 +38,8 @@ RESIDUAL_ROWS = 2048  # of the table that the covariance is estimated from
 MOST = 100  # columns: beyond, a factorization for each row takes longer than the fit
 _CHUNK = 256  # rows at a time
 _SAMPLES = 32  # points z for each row
-_ROUNDS = 20  # of expectation and maximization
+_ROUNDS = 20  # of expectation and maximization, at most: they end where
+_SETTLED = 1e-3  # no covariance changes by more than this, in units of the columns' spreads
 _LEAST = 1e-4  # variance: that of the smallest standard deviation of the likelihoods
 
 
@@ -183,8 +184,11 @@ def expected_covariance(residuals: Tensor, there: Tensor, others: Tensor | None 
         for some in torch.arange(rows).split(_CHUNK):
             total += _second_moment(covariance, residuals[:, some], there[some], others[:, some])
         apart = columns / rows * torch.diag(total.diagonal())
-        covariance = (total + apart) / (rows + columns) + least
+        before, covariance = covariance, (total + apart) / (rows + columns) + least
         covariance = (covariance + covariance.T) / 2  # to the last digit
+        spread = covariance.diagonal().sqrt()
+        if bool(((covariance - before).abs() <= _SETTLED * spread * spread.unsqueeze(-1)).all()):
+            break
     return covariance
 
 
