@@ -123,7 +123,7 @@ def render(lines: Sequence[dict[str, Any]]) -> str:
     made = []
     for key, runs in sorted(rows.items()):
         shown = [figure([run[name] for run in runs]) for name in SCORES]
-        made.append([*map(str, key), str(len(runs)), *shown, f"{np.mean([run['cpu'] for run in runs]):.0f}"])
+        made.append([*map(str, key), str(len(runs)), *shown, figure([run["cpu"] for run in runs], 0).split(" ")[0]])
     titles = ["cells × genes", "d", "model", "seeds", "same type, joint", "mapped", "unknown, AUC", "known above 0.95"]
     return markdown([*titles, "labels", "calibration", "CPU s"], made)
 

@@ -73,7 +73,8 @@ def render(lines: Sequence[dict[str, Any]]) -> str:
     for key, runs in sorted(rows.items(), key=lambda row: (*row[0][:3], order.index(row[0][3]))):
         shown = [figure([run[name] for run in runs]) for name in SCORES]
         epochs = "" if not runs[0]["epochs"] else figure([float(run["epochs"]) for run in runs], 0).split(" ")[0]
-        made.append([*map(str, key), str(len(runs)), epochs, *shown, f"{np.mean([run['cpu'] for run in runs]):.0f}"])
+        cpu = figure([run["cpu"] for run in runs], 0).split(" ")[0]
+        made.append([*map(str, key), str(len(runs)), epochs, *shown, cpu])
     titles = ["data", "cells × genes", "d", "model", "seeds", "epochs", "batch, excess", "iLISI", "same type", "cLISI"]
     return markdown([*titles, "pseudotime", "denoised", "genes, AUC", "CPU s"], made)
 
