@@ -102,8 +102,8 @@ def test_a_run_with_the_term_is_resumed_exactly(tmp_path: Path) -> None:
 
 def test_a_table_without_distances_is_refused() -> None:
     vae = model()
-    with pytest.raises(ValueError, match="distances to its landmarks"):
-        fit(vae, ArrayTable(torch.randn(30, 5)), TrainConfig(max_epochs=1), distances=DistanceTerm(torch.randn(3, 5)))
+    with pytest.raises(ValueError, match="numbers beside the rows"):
+        fit(vae, ArrayTable(torch.randn(30, 5)), TrainConfig(max_epochs=1), term=DistanceTerm(torch.randn(3, 5)))
     with pytest.raises(ValueError, match="distance_weight"):
         TrainConfig(distance_weight=-1.0)
 
@@ -148,12 +148,12 @@ def test_a_run_is_resumed_with_the_term_it_had(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"has distance_weight = 5\.0, not 0\.0\. Resume with"):
         train(table, {"hidden": (8,)}, config.replace(max_epochs=2), tmp_path / "a", resume=True)
     beside, term = with_landmarks(table)
-    fit(model(), beside, weighed, tmp_path / "b", distances=term)
+    fit(model(), beside, weighed, tmp_path / "b", term=term)
     with pytest.raises(ValueError, match="has a distance term"):
         fit(model(), table, config, tmp_path / "b", resume=True)
     fit(model(), table, config, tmp_path / "c")
     with pytest.raises(ValueError, match="has no distance term"):
-        fit(model(), beside, weighed, tmp_path / "c", distances=term, resume=True)
+        fit(model(), beside, weighed, tmp_path / "c", term=term, resume=True)
 
 
 def test_distances_that_are_not_known_are_left_out() -> None:

@@ -1,4 +1,4 @@
-"""The neighbor term: its formula, its chords, its partners, and what it does to a map."""
+"""The neighbor term: its formula, its chords, the neighbors it is given, and what it does to a map."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from scipy.sparse import csr_matrix
 
 from horoball import PoincareBall, PoincareVAE
-from horoball.data import ArrayTable, Order
-from horoball.data.tables.array_table import held_out
+from horoball.data import ArrayTable
 from horoball.data.tables.geodesics import neighbor_graph
+from horoball.data.tables.neighborhood import Neighborhood
 from horoball.objectives import NeighborTerm
-from horoball.objectives.chords import chord_distance, chords_between, paired_chords
+from horoball.objectives.chords import ChordPoints, chord_distance
 from horoball.training import TrainConfig
-from horoball.training.table.landmarks import with_landmarks
 from horoball.training.table.run import train
 
 CURVATURES = (0.0, 0.5, 2.0)
@@ -28,57 +28,58 @@ def points(n: int, seed: int) -> torch.Tensor:
 @pytest.mark.parametrize("c", CURVATURES)
 def test_chords_are_those_of_distances(c: float) -> None:
     ball, z, y = PoincareBall(c), points(6, 0), points(4, 1)
-    square = chords_between(ball, z, y)
-    torch.testing.assert_close(chord_distance(ball, square), ball.cdist(z, y).double(), rtol=1e-5, atol=1e-6)
-    torch.testing.assert_close(paired_chords(ball, z[:4], y), square.diagonal(), rtol=1e-5, atol=1e-6)
+    mine, others = ChordPoints(ball, z), ChordPoints(ball, y)
+    square = mine.between(others)
+    torch.testing.assert_close(chord_distance(ball, square), ball.cdist(z, y), rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(mine.take(slice(4)).paired(others), square.diagonal(), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("c", CURVATURES)
+def test_chords_of_near_pairs_far_out_are_exact(c: float) -> None:
+    ball, z = PoincareBall(c), torch.tensor([[6.0, 0.0], [0.0, 8.0]])
+    y = z + torch.tensor([[1e-3, 1e-4], [1e-4, -1e-3]])
+    found = chord_distance(ball, ChordPoints(ball, z).paired(ChordPoints(ball, y)))
+    torch.testing.assert_close(found.double(), ball.dist(z.double(), y.double()), rtol=1e-2, atol=0)
 
 
 @pytest.mark.parametrize("c", CURVATURES)
 def test_chords_of_a_point_to_itself_have_finite_gradients(c: float) -> None:
     ball = PoincareBall(c)
     z = torch.tensor([[0.0, 0.0], [1.5, 0.2]], requires_grad=True)
-    (chord_distance(ball, chords_between(ball, z, z)).sum() + paired_chords(ball, z, z).sum()).backward()
+    points = ChordPoints(ball, z)
+    (chord_distance(ball, points.between(points)).sum() + points.paired(points).sum()).backward()
     assert z.grad is not None
     assert bool(z.grad.isfinite().all())
 
 
 @pytest.mark.parametrize("c", CURVATURES)
 def test_the_term_is_its_formula(c: float) -> None:
-    ball, term = PoincareBall(c), NeighborTerm()
+    ball, term = PoincareBall(c), NeighborTerm(7.0)
     with torch.no_grad():
         term.log_scale.fill_(0.3)
     near, far = np.array([0.5, 1.0]), np.array([[2.0, 3.0, 1.0], [0.1, 4.0, 2.0]])
     chord = (lambda d: d**2) if c == 0 else (lambda d: 4 * np.sinh(c**0.5 * d / 2) ** 2 / c)
     kernel = lambda d: 1 / (1 + chord(d) / np.exp(0.6))  # noqa: E731
-    expected = -np.log(kernel(near) / (kernel(near) + 5 * kernel(far).mean(1)))
+    expected = -np.log(kernel(near) / (kernel(near) + 7 * kernel(far).mean(1)))
     z = torch.tensor([[0.5, 0.0], [1.0, 0.0]], dtype=torch.float64)
-    got = term(paired_chords(ball, z, torch.zeros_like(z)), torch.from_numpy(chord(far)))
+    near_chords = ChordPoints(ball, z).paired(ChordPoints(ball, torch.zeros_like(z)))
+    got = term(near_chords, torch.from_numpy(chord(far)))
     np.testing.assert_allclose(got.detach().numpy(), expected, rtol=1e-5)
 
 
-def test_partners_are_neighbors_that_are_trained_on() -> None:
-    x = torch.randn(80, 3, generator=torch.Generator().manual_seed(0))
-    held = held_out(80, 0.2)
-    table, _ = with_landmarks(ArrayTable(x), candidates=np.setdiff1d(np.arange(80), held), neighbors=5, partners=True)
-    graph = neighbor_graph(x.numpy(), 5).toarray() > 0
-    number = {tuple(row): i for i, row in enumerate(x.tolist())}
-    for part in table.split(0.2):
-        assert part is not None
-        for batch in part.batches(Order(16)):
-            assert batch.partners is not None
-            for row, partner in zip(batch.x.tolist(), batch.partners.tolist(), strict=True):
-                i, j = number[tuple(row)], number[tuple(partner)]
-                assert j not in held
-                assert graph[i, j] or not graph[i][np.setdiff1d(np.arange(80), held)].any()
+def test_neighbors_are_drawn_the_nearest_most_often() -> None:
+    x = torch.randn(80, 3, generator=torch.Generator().manual_seed(0)).numpy()
+    graph = neighbor_graph(x, 5)
+    near, rng = Neighborhood.of_graph(graph), np.random.default_rng(0)
+    drawn = np.stack([near.drawn(rng) for _ in range(400)])
+    assert (graph.toarray()[np.arange(80), drawn] > 0).all()
+    length = np.linalg.norm(x - x[drawn], axis=-1)
+    assert length.mean() < np.mean([row.data.mean() for row in graph])
 
 
-def test_a_run_draws_the_same_partners_again() -> None:
-    table, _ = with_landmarks(ArrayTable(torch.randn(40, 3)), partners=True)
-    first, again = ([batch.partners for batch in table.batches(Order(8, epoch=2))] for _ in range(2))
-    later = [batch.partners for batch in table.batches(Order(8, epoch=2, start=3))]
-    for ours, theirs in zip((*first, *first[3:]), (*again, *later), strict=True):
-        assert ours is not None
-        assert torch.equal(ours, theirs)
+def test_a_row_without_neighbors_is_its_own() -> None:
+    near = Neighborhood.of_graph(csr_matrix([[0.0, 1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 0.0]]))
+    assert near.drawn(np.random.default_rng(0)).tolist() == [1, 0, 2]
 
 
 def test_a_local_map_keeps_neighbors_together() -> None:
@@ -94,8 +95,8 @@ def test_a_local_map_keeps_neighbors_together() -> None:
         right.append((label[nearest] == label).mean())
     assert right[1] >= right[0]
     assert right[1] > 0.9
-    assert "neighbor" in neighbor[1].history_[-1]
-    assert "neighbor" not in neighbor[0].history_[-1]
+    assert "place" in neighbor[1].history_[-1]
+    assert "distance" in neighbor[0].history_[-1]
 
 
 def test_without_a_distance_weight_it_is_the_papers_objective() -> None:

@@ -136,7 +136,7 @@ def fit(
         float | None,
         typer.Option(
             help="From global to local: share of the neighbor term in that weight. 0 keeps distances, 1 nearest "
-            "neighbors. [default: 0.9; 0.0 for cells]"
+            "neighbors. [default: 0.5; 0.0 for cells]"
         ),
     ] = None,
     validation: Annotated[

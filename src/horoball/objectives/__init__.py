@@ -1,7 +1,8 @@
-"""Objectives: evidence lower bound, importance-weighted bound, log-likelihood, distance term, neighbor term."""
+"""Objectives: evidence lower bound, importance-weighted bound, log-likelihood, and the terms of maps."""
 
 from horoball.objectives.bounds import Elbo, LatentModel, elbo, iwae, log_likelihood
 from horoball.objectives.distances import DistanceTerm
 from horoball.objectives.neighbors import NeighborTerm
+from horoball.objectives.places import PlaceTerm
 
-__all__ = ["DistanceTerm", "Elbo", "LatentModel", "NeighborTerm", "elbo", "iwae", "log_likelihood"]
+__all__ = ["DistanceTerm", "Elbo", "LatentModel", "NeighborTerm", "PlaceTerm", "elbo", "iwae", "log_likelihood"]

@@ -7,18 +7,19 @@ from torch import Tensor, nn
 
 __all__ = ["NeighborTerm"]
 
-_FAR = 5.0  # weight of rows that are no neighbors: as many are pushed away as one neighbor pulls
-
 
 class NeighborTerm(nn.Module):
     """How hard it is to tell a row's neighbor from rows drawn at random, by distances in the map (InfoNC-t-SNE).
 
     With a neighbor j of row i in the data, and landmarks l, which stand for all rows, it is
 
-        −log k(i, j) / (k(i, j) + 5 mean_l k(i, l)),    k = 1 / (1 + s/τ²),    s = 4 sinh²(√c d/2)/c.
+        −log k(i, j) / (k(i, j) + m mean_l k(i, l)),    k = 1 / (1 + s/τ²),    s = 4 sinh²(√c d/2)/c.
 
     The kernel's tail falls as the area of a hyperbolic circle grows, exp(−√c d), as t-SNE's 1/(1 + d²) falls in the
     plane, which it is for c = 0. The scale τ > 0 is learned, so the size of the map does not matter.
+
+    Args:
+        crowd: m, rows that are told apart from the neighbor; more make finer groups.
 
     Example:
         >>> term = NeighborTerm()
@@ -27,8 +28,9 @@ class NeighborTerm(nn.Module):
         True
     """
 
-    def __init__(self) -> None:
+    def __init__(self, crowd: float = 10.0) -> None:
         super().__init__()
+        self.crowd = crowd
         self.log_scale = nn.Parameter(torch.zeros(()))
 
     def forward(self, near: Tensor, far: Tensor) -> Tensor:
@@ -40,5 +42,5 @@ class NeighborTerm(nn.Module):
         """
         narrow = (-2 * self.log_scale).exp()
         wanted = 1 + near * narrow
-        crowd = (1 + far * narrow).reciprocal().mean(-1)
-        return torch.log1p(_FAR * crowd * wanted)
+        others = (1 + far * narrow).reciprocal().mean(-1)
+        return torch.log1p(self.crowd * others * wanted)

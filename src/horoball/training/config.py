@@ -33,8 +33,8 @@ class TrainConfig(Settings):
     decay: float = 1.0  # learning rate of the last epoch as a fraction of the first; geometric in between
     warmup: float = 0.0  # part of the epochs in which the learning rate rises to its value
     beta: float = 1.0  # weight of the KL divergence
-    distance_weight: float = 0.0  # of the terms of a map; 0 is the paper's objective
-    locality: float = 0.0  # share of the neighbor term in them, the rest is the distance term's
+    distance_weight: float = 0.0  # of the term of a map; 0 is the paper's objective
+    locality: float = 0.0  # share of the neighbor term in the layout; 0 has none, and distances in the loss
     kl: str = "sample"
     samples: int = 1
     seed: int = 0

@@ -293,7 +293,7 @@ def _validate(fabric: Any, wrapped: Any, held: Source, config: TrainConfig, stop
 def _where(objective: Any, loss: StepLoss, state: State) -> str:
     """Which term of which rows is not finite."""
     called = {"reconstruction": "the reconstruction term", "kl": "the divergence"}
-    called |= {"distance": "the distance term", "neighbor": "the neighbor term"}
+    called |= {"distance": "the distance term", "place": "the distance to the layout"}
     terms = zip(objective.terms[1:], loss.sums[1:], strict=True)
     term = next((called[name] for name, total in terms if not math.isfinite(total)), "the loss")
     rows = "rows of another rank"

@@ -43,7 +43,7 @@ __all__ = [
 
 _MIN_ROWS_FOR_DISTANCES = 50  # rows below which a graph of 20 neighbors says nothing
 _MAP_STEPS = 1000  # of a map
-_MAP_HIDDEN = 128, 128  # with two layers and no terms of a map, posteriors collapse
+_MAP_HIDDEN = 256, 256  # with two layers and no terms of a map, posteriors collapse
 _MAP_RATE = 0.01  # learning rate
 _MAP_SCHEDULE = {"warmup": 0.1, "decay": 0.02}  # of the learning rate
 _MAP_ROWS, _MAP_BATCHES = (1000, 8000, 40_000), (128, 256, 512, 1024)  # rows from which batches are larger
@@ -55,7 +55,7 @@ class TableDefaults(NamedTuple):
 
     likelihood: str = "auto"
     distance_weight: float | str = "auto"
-    locality: float = 0.9
+    locality: float = 0.5
     hidden: int | tuple[int, ...] | str = "auto"
     max_epochs: int | str = "auto"
     batch_size: int | str = "auto"
@@ -108,7 +108,7 @@ def table_fit(table: Table, *, cells: bool = False, **options: Any) -> tuple[dic
         >>> from horoball.data import ArrayTable
         >>> model, training = table_fit(ArrayTable(np.zeros((100, 40))), c="learn", max_epochs=5)
         >>> model
-        {'likelihood': 'auto', 'hidden': (128, 128), 'c': 1.0, 'learn_c': True}
+        {'likelihood': 'auto', 'hidden': (256, 256), 'c': 1.0, 'learn_c': True}
         >>> training.max_epochs, training.distance_weight, training.batch_size
         (5, 200.0, 128)
     """

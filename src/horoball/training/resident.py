@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from horoball.data.tables.array_table import ArrayTable
 from horoball.data.tables.standardizer import Standardized
@@ -36,27 +35,17 @@ class ResidentTable:
 
     def __init__(self, table: Table, index: ArrayTable, device: torch.device) -> None:
         self.steps, self._index = index.steps, index
-        self._x = _rows(table).to(device)
+        self._x = torch.cat(list(table.blocks())).to(device)
         self._side = None if index.side is None else index.side.to(device)
-        self._pool = None if index.neighborhood is None else _rows(index.neighborhood.pool).to(device)
 
     def batches(self, order: Order) -> Iterator[Batch]:
         """The batches of an epoch, from step order.start on."""
-        numbers, near = self._index.order(order), self._index.neighborhood
-        index = torch.from_numpy(numbers).to(self._x.device)  # once an epoch, as the partners are
-        chosen = None if near is None else torch.from_numpy(near.of_epoch(order, numbers)).to(self._x.device)
+        index = torch.from_numpy(self._index.order(order)).to(self._x.device)  # once an epoch
         for step in range(order.start, self.steps(order)):
             step_rows = slice(step * order.batch_size, (step + 1) * order.batch_size)
             mine = index[step_rows][order.rank :: order.ranks]
             side = None if self._side is None else self._side[mine]
-            partners = None
-            if self._pool is not None and chosen is not None:
-                partners = self._pool[chosen[step_rows][order.rank :: order.ranks]]
-            yield Batch(self._x[mine], len(index[step_rows]), "by_rank", side, partners)
-
-
-def _rows(table: Table) -> Tensor:
-    return torch.cat(list(table.blocks()))
+            yield Batch(self._x[mine], len(index[step_rows]), "by_rank", side)
 
 
 def resident(source: Any, device: torch.device) -> Any:
@@ -71,5 +60,4 @@ def resident(source: Any, device: torch.device) -> Any:
     if device.type == "cpu" or not isinstance(index, ArrayTable) or index.is_sparse:
         return source
     numbers = index.rows * (source.width + (0 if index.side is None else index.side.shape[1]))
-    numbers += 0 if index.neighborhood is None else index.neighborhood.pool.rows * source.width
     return ResidentTable(source, index, device) if 4 * numbers * _SHARE <= free_memory(device) else source

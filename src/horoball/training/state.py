@@ -193,8 +193,8 @@ def restore(folder: Path, objective: Any, optimizer: torch.optim.Adam, record: F
     """
     tensors, header = _last(folder, record)
     wanted = objective.state_dict()
-    if ("distances.log_scale" in tensors) != ("distances.log_scale" in wanted):
-        has = "a" if "distances.log_scale" in tensors else "no"
+    if ("term.log_scale" in tensors) != ("term.log_scale" in wanted):
+        has = "a" if "term.log_scale" in tensors else "no"
         raise ValueError(f"The run in {folder} has {has} distance term. Resume with the options of the first fit.")
     with reject_incomplete(folder / LAST, "is not a checkpoint to resume from"):
         state = _state(header, objective.terms)

@@ -11,7 +11,6 @@ import torch
 from torch import Tensor
 
 from horoball.data.tables.covariates import Covariates
-from horoball.data.tables.neighborhood import Neighborhood
 from horoball.data.tables.number_arrays import check_numbers
 from horoball.data.tables.precision import tell_rounded
 from horoball.data.tables.table import Batch, Order, Table, digest
@@ -71,7 +70,6 @@ class ArrayTable(Table):
             )
         self.columns = list(columns) if columns is not None else [f"x{i}" for i in range(shape[1])]
         self.labels, self.side, self.covariates = labels, side, covariates
-        self.neighborhood: Neighborhood | None = None  # from which batches draw partners
         if covariates is not None and len(covariates.codes) != self._rows:
             raise ValueError(f"Expected covariates of {self._rows} rows, got {len(covariates.codes)}.")
         if len(self.columns) != shape[1]:
@@ -116,15 +114,15 @@ class ArrayTable(Table):
         """
         return self._x if self._sparse is None else self._sparse
 
-    def beside(self, side: Tensor, neighborhood: Neighborhood | None = None) -> ArrayTable:
-        """The same rows with numbers that go with them, and the neighbors of each.
+    def beside(self, side: Tensor) -> ArrayTable:
+        """The same rows with numbers that go with them.
 
         Example:
             >>> ArrayTable(np.eye(3)).beside(torch.ones(3, 1)).side.shape
             torch.Size([3, 1])
         """
         table = copy.copy(self)
-        table.side, table.neighborhood = side, neighborhood
+        table.side = side
         return table
 
     def split(self, part: float, seed: int = 0) -> tuple[ArrayTable, ArrayTable | None]:
@@ -170,7 +168,6 @@ class ArrayTable(Table):
         covariates = None if self.covariates is None else self.covariates.take(index)
         part = ArrayTable(x, self.columns, labels, side, covariates)
         part.schema = self.schema
-        part.neighborhood = None if self.neighborhood is None else self.neighborhood.of_rows(index)
         return part
 
     def steps(self, order: Order) -> int:
@@ -190,16 +187,12 @@ class ArrayTable(Table):
 
     def batches(self, order: Order) -> Iterator[Batch]:
         """Slices of a permutation: step k of all ranks together is slice k, dealt out in turn."""
-        index, near = self.order(order), self.neighborhood
-        chosen = None if near is None else near.of_epoch(order, index)
+        index = self.order(order)
         for step in range(order.start, self.steps(order)):
             step_rows = slice(step * order.batch_size, (step + 1) * order.batch_size)
             mine = index[step_rows][order.rank :: order.ranks]
             side = None if self.side is None else self.side[torch.from_numpy(mine)]
-            partners = None
-            if near is not None and chosen is not None:
-                partners = near.pool.take(chosen[step_rows][order.rank :: order.ranks])
-            yield Batch(self.take(mine), len(index[step_rows]), "by_rank", side, partners)
+            yield Batch(self.take(mine), len(index[step_rows]), "by_rank", side)
 
     def blocks(self, rows: int = 65536) -> Iterator[Tensor]:
         """All rows in their own order."""

@@ -88,12 +88,11 @@ class Batch(NamedTuple):
     total: int  # rows of this step over all ranks
     noise: str = "own"  # "by_rank" if the ranks' rows are every ranks-th of one batch
     side: Tensor | None = None  # numbers that go with the rows and that a model does not see
-    partners: Tensor | None = None  # a neighbor of each row, the same shape as x
 
     @property
     def inputs(self) -> tuple[Tensor | None, ...]:
         """What the loss is called with."""
-        return self.x, self.side, self.partners
+        return self.x, self.side
 
     @property
     def rows(self) -> int:

@@ -9,6 +9,7 @@ from torch import Tensor
 from horoball.data.tables.table import Table
 from horoball.models.table.vae import VAE
 from horoball.objectives.distances import DistanceTerm
+from horoball.objectives.places import PlaceTerm
 from horoball.training.config import TrainConfig
 from horoball.training.loop import run_loop
 from horoball.training.progress import Progress
@@ -28,7 +29,7 @@ def fit(
     validation: Table | None = None,
     resume: bool = False,
     progress: Progress | None = None,
-    distances: DistanceTerm | None = None,
+    term: DistanceTerm | PlaceTerm | None = None,
     extra: dict[str, Tensor] | None = None,
     record: FitRecord | None = None,
 ) -> State:
@@ -42,7 +43,7 @@ def fit(
         validation: Rows to watch for early stopping.
         resume: Resume from the folder's last checkpoint, if there is one.
         progress: Progress reporter.
-        distances: The distance term; the tables then hold distances to its landmarks.
+        term: The term of a map; the tables then hold what it compares rows with.
         extra: Tensors to store in the checkpoints with the weights.
         record: Record of the fit, stored in the checkpoints and checked on resume.
 
@@ -55,7 +56,7 @@ def fit(
         >>> len(state.history)
         2
     """
-    objective = TableObjective(model, config, distances)
+    objective = TableObjective(model, config, term)
     return run_loop(
         objective,
         table,

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Self, cast
 
 import numpy as np
 import torch
+from scipy.sparse import csr_matrix
 from torch import Tensor
 
 from horoball.data.cells.cell_table import cell_table, is_cells
@@ -30,7 +31,7 @@ from horoball.models.table.decoder import Decoder
 from horoball.models.table.encoder import Encoder, network_input
 from horoball.models.table.vae import VAE, ModelConfig
 from horoball.numerics.random import generator_for
-from horoball.objectives import DistanceTerm, elbo, log_likelihood
+from horoball.objectives import DistanceTerm, PlaceTerm, elbo, log_likelihood
 from horoball.runtime.devices import resolved
 from horoball.runtime.memory import memory_asked
 from horoball.storage.checkpoint import load_checkpoint, save_checkpoint
@@ -44,7 +45,8 @@ from horoball.training.state import FINAL, LAST, State, check_output_dir, check_
 from horoball.training.table.category_start import start_at_category_means
 from horoball.training.table.filled_points import filled_points
 from horoball.training.table.fit import fit
-from horoball.training.table.landmarks import searches_all_pairs, with_landmarks
+from horoball.training.table.landmarks import searches_all_pairs, surveyed, with_landmarks
+from horoball.training.table.layout import layout
 from horoball.training.table.mixed_start import mixed_start
 from horoball.training.table.residuals import RESIDUAL_ROWS, RESIDUALS, residual_covariance, stored_residuals
 from horoball.training.table.sampled import with_sample
@@ -379,8 +381,8 @@ def _train(
     run = Run(vae, record, scaler)
     if resume:
         check_resumable(folder, record)
-    rows, held, distances = _with_terms(run, table)
-    options: dict[str, Any] = {"validation": held, "resume": resume, "progress": progress, "distances": distances}
+    rows, held, term = _with_term(run, table, warm=warm is not None)
+    options: dict[str, Any] = {"validation": held, "resume": resume, "progress": progress, "term": term}
     scaling = {} if scaler is None else scaler.tensors()
     state: State = fit(vae, rows, config, folder, extra=scaling, record=record, **options)
     run.history, run.digest = state.history, state.run
@@ -400,24 +402,38 @@ def _residuals(run: Run, table: Table, seed: int) -> Tensor | None:
     return residual_covariance(run.model, rows.to(run.device), seed)
 
 
-def _with_terms(run: Run, table: Table) -> tuple[Table, Table | None, DistanceTerm | None]:
-    """Rows to train on, rows held out, and the distance term, if there is one."""
+def _with_term(run: Run, table: Table, *, warm: bool) -> tuple[Table, Table | None, DistanceTerm | PlaceTerm | None]:
+    """Rows to train on, rows held out, and the term of a map, if there is one; warm, layouts start at the model's."""
     config, model, seen = run.record.training, run.record.model, run.scaled(table)
     if config.distance_weight == 0:
         return *seen.split(config.validation, config.seed), None
     _log.info("Distance weight: %g; geodesics of the 20-neighbor graph are computed first.", config.distance_weight)
-    partners = config.locality > 0
+    laid_out = config.locality > 0 and table.covariates is None  # how batches lie to each other is the model's to find
+
+    def places(x: Tensor, graph: csr_matrix, lengths: Tensor, landmarks: np.ndarray) -> Tensor:
+        with torch.no_grad():
+            start = run.model.posterior(x).loc if warm else None
+        shape: dict[str, Any] = {"locality": config.locality, "start": start, "seed": config.seed}
+        return layout(run.model.ball, model.d, graph, lengths, landmarks, **shape)
+
     if searches_all_pairs(table, library=model.library) or table.covariates is not None:
         # Landmarks are trained on, so none is drawn from the rows that are held out.
         candidates = np.setdiff1d(np.arange(table.rows), held_out(table.rows, config.validation, config.seed))
-        options: dict[str, Any] = {"log": model.log_input, "library": model.library, "partners": partners}
         view = run.distance_view if table.mixed else direction if model.unit_input else None
-        seen, distances = with_landmarks(seen, candidates=candidates, view=view, **options)
-        return *seen.split(config.validation, config.seed), distances
+        options: dict[str, Any] = {"log": model.log_input, "library": model.library, "view": view}
+        term: DistanceTerm | PlaceTerm
+        if laid_out:
+            found = surveyed(seen, candidates=candidates, **options)
+            x = torch.cat(list(found.table.blocks()))
+            term, seen = PlaceTerm(), found.table.beside(places(x, found.graph, found.lengths, found.landmarks))
+        else:
+            seen, term = with_landmarks(seen, candidates=candidates, **options)
+        return *seen.split(config.validation, config.seed), term
 
     def points(x: Tensor) -> Tensor:
         if table.mixed:
             return run.distance_view(x)
         return direction(x) if model.unit_input else x.log1p() if model.log_input else x
 
-    return with_sample(*seen.split(config.validation, config.seed), points, seed=config.seed, partners=partners)
+    parts = seen.split(config.validation, config.seed)
+    return with_sample(*parts, points, seed=config.seed, places=places if laid_out else None)

@@ -1,7 +1,7 @@
-"""The terms of a map for tables that are streamed, or too large for a search among all pairs: by a sample in memory.
+"""The term of a map for tables that are streamed, or too large for a search among all pairs: by a sample in memory.
 
-Neighbors and distances are those of a sample of the rows. A row outside of it has its nearest rows there for neighbors,
-and its geodesics begin with a step to one of them.
+Neighbors and distances are those of a sample of the rows. A row outside of it belongs where its nearest row of the
+sample is, and its geodesics begin with a step to one of the nearest.
 """
 
 from __future__ import annotations
@@ -11,26 +11,35 @@ from typing import Any
 
 import numpy as np
 import torch
+from scipy.sparse import csr_matrix
 from torch import Tensor
 
 from horoball.data.tables.geodesics import neighbor_graph, shortest_paths
 from horoball.data.tables.table import Batch, Order, Table
 from horoball.objectives.distances import DistanceTerm
+from horoball.objectives.places import PlaceTerm
+from horoball.training.table.landmarks import in_medians
 
 __all__ = ["SampledTable", "with_sample"]
 
 _SAMPLE = 8192  # rows: a search in them takes about as long as a step
 _LANDMARKS = 512
-_NEAREST = 15  # rows of the sample that may be a row's partner
-_PARTNERS = 0x5A3B1E  # makes the draws of partners others than those of batches
+_NEAREST = 15  # rows of the sample that a geodesic may begin with
 
 Points = Callable[[Tensor], Tensor]
+Places = Callable[[Tensor, csr_matrix, Tensor, np.ndarray], Tensor]
 
 
 def with_sample(
-    rows: Table, held: Table | None, points: Points, *, neighbors: int = 20, seed: int = 0, partners: bool = False
-) -> tuple[SampledTable, SampledTable | None, DistanceTerm]:
-    """The tables with distances to landmarks and neighbors beside their rows, and the term that uses them.
+    rows: Table,
+    held: Table | None,
+    points: Points,
+    *,
+    neighbors: int = 20,
+    seed: int = 0,
+    places: Places | None = None,
+) -> tuple[SampledTable, SampledTable | None, DistanceTerm | PlaceTerm]:
+    """The tables with numbers beside their rows that a term of a map compares them with, and the term.
 
     Args:
         rows: Rows to train on, as the model sees them; the sample is drawn from these.
@@ -38,7 +47,8 @@ def with_sample(
         points: Makes points of rows, between which distances are measured.
         neighbors: Neighbors of the graph.
         seed: Seed of the sample.
-        partners: Whether batches bring a neighbor of each row, which the neighbor term needs.
+        places: Makes a layout of the sample's rows, from the rows, the graph of their neighbors, their geodesics to
+            landmarks, and the landmarks. Without it, rows are compared by these geodesics.
 
     Example:
         >>> from horoball.data import ArrayTable
@@ -51,12 +61,24 @@ def with_sample(
     at = points(sample)
     graph = neighbor_graph(at.numpy(), neighbors)
     landmarks = np.sort(rng.choice(len(sample), min(len(sample), _LANDMARKS), replace=False))
-    lengths = shortest_paths(graph, landmarks).T
-    apart = lengths[lengths > 1e-6 * lengths.max()]  # equal rows are joined by a hair
-    unit = float(np.median(apart)) if len(apart) else 1.0
-    surroundings = _Sample(sample, at / unit, torch.from_numpy(np.ascontiguousarray(lengths)) / unit)
-    wrap = lambda table: SampledTable(table, surroundings, lambda x: points(x) / unit, partners=partners)  # noqa: E731
-    return wrap(rows), None if held is None else wrap(held), DistanceTerm(sample[torch.from_numpy(landmarks)], 64)
+    lengths, unit = in_medians(shortest_paths(graph, landmarks).T)
+    at = at / unit
+    term: DistanceTerm | PlaceTerm
+    if places is None:
+        term = DistanceTerm(sample[torch.from_numpy(landmarks)], 64)
+    else:
+        term, place = PlaceTerm(), places(sample, graph, lengths, landmarks)
+
+    def beside(x: Tensor) -> Tensor:
+        found = points(x) / unit
+        nearest = torch.cdist(found, at).topk(1 if places else min(_NEAREST, len(at)), largest=False).indices
+        if places is not None:
+            return place[nearest[:, 0]]
+        # The search expands squares, which loses the digits of close pairs.
+        gap = torch.linalg.vector_norm(found.unsqueeze(1) - at[nearest], dim=-1)
+        return (gap.unsqueeze(-1) + lengths[nearest]).amin(1)
+
+    return SampledTable(rows, beside), None if held is None else SampledTable(held, beside), term
 
 
 def _drawn(table: Table, rng: np.random.Generator) -> Tensor:
@@ -70,38 +92,22 @@ def _drawn(table: Table, rng: np.random.Generator) -> Tensor:
     return torch.cat(parts)
 
 
-class _Sample:
-    """Rows of the sample, their points, and their geodesics to the landmarks, in units of the median."""
-
-    def __init__(self, rows: Tensor, points: Tensor, lengths: Tensor) -> None:
-        self.rows, self.points, self.lengths = rows, points, lengths
-
-    def beside(self, points: Tensor) -> tuple[Tensor, Tensor]:
-        """Of some points, the geodesics to the landmarks and the numbers of the nearest rows."""
-        nearest = torch.cdist(points, self.points).topk(min(_NEAREST, len(self.points)), largest=False).indices
-        # The search expands squares, which loses the digits of close pairs.
-        gap = torch.linalg.vector_norm(points.unsqueeze(1) - self.points[nearest], dim=-1)
-        return (gap.unsqueeze(-1) + self.lengths[nearest]).amin(1), nearest
-
-
 class SampledTable(Table):
-    """A table whose batches bring distances to landmarks, and a neighbor of each row, found in a sample.
+    """A table whose batches bring what a term of a map compares rows with, found by a sample.
 
     Args:
         table: Rows as the model sees them.
-        sample: What `with_sample` made.
-        points: Makes points of rows, in the units of the sample.
-        partners: Whether batches bring neighbors.
+        beside: Makes the numbers that go with rows; see `with_sample`.
 
     Example:
         >>> from horoball.data import ArrayTable
-        >>> table, _, _ = with_sample(ArrayTable(torch.randn(50, 3)), None, lambda x: x, partners=True)
-        >>> next(table.batches(Order(8))).partners.shape
-        torch.Size([8, 3])
+        >>> table = SampledTable(ArrayTable(torch.ones(50, 3)), lambda x: 2 * x[:, :1])
+        >>> next(table.batches(Order(8))).side.shape
+        torch.Size([8, 1])
     """
 
-    def __init__(self, table: Table, sample: _Sample, points: Points, *, partners: bool) -> None:
-        self.table, self.sample, self.points, self.partners = table, sample, points, partners
+    def __init__(self, table: Table, beside: Points) -> None:
+        self.table, self.beside = table, beside
         self.columns, self.covariates, self.schema = table.columns, table.covariates, table.schema
 
     @property
@@ -115,15 +121,12 @@ class SampledTable(Table):
 
     def shards(self, rows: int) -> list[Any]:
         """The table's shards, with the same sample."""
-        return [self._with(shard) for shard in self.table.shards(rows)]
+        return [SampledTable(shard, self.beside) for shard in self.table.shards(rows)]
 
     def split(self, part: float, seed: int = 0) -> tuple[Table, Table | None]:
         """The table's split, with the same sample."""
         train, held = self.table.split(part, seed)
-        return self._with(train), None if held is None else self._with(held)
-
-    def _with(self, table: Table) -> SampledTable:
-        return SampledTable(table, self.sample, self.points, partners=self.partners)
+        return SampledTable(train, self.beside), None if held is None else SampledTable(held, self.beside)
 
     def steps(self, order: Order) -> int:
         """Number of steps of an epoch."""
@@ -134,12 +137,6 @@ class SampledTable(Table):
         return self.table.blocks(rows)
 
     def batches(self, order: Order) -> Iterator[Batch]:
-        """The table's batches with what the terms of a map need."""
-        for step, batch in enumerate(self.table.batches(order), order.start):
-            side, nearest = self.sample.beside(self.points(batch.x))
-            partners = None
-            if self.partners:
-                rng = np.random.default_rng((order.seed or 0, order.epoch, step, order.rank, _PARTNERS))
-                pick = torch.from_numpy(rng.integers(nearest.shape[1], size=(len(nearest), 1)))
-                partners = self.sample.rows[nearest.gather(1, pick).squeeze(1)]
-            yield batch._replace(side=side, partners=partners)
+        """The table's batches with what the term of a map needs."""
+        for batch in self.table.batches(order):
+            yield batch._replace(side=self.beside(batch.x))
