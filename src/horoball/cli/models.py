@@ -127,7 +127,7 @@ def fit(
     distance_weight: Annotated[
         str | None,
         typer.Option(
-            help="Weight of the terms of a map, which keep distances and neighbors: a number, or 'auto', 5 a feature "
+            help="Weight of a map's layout, which keeps distances and neighbors: a number, or 'auto', 5 a feature "
             "for maps. Larger values make a more faithful map at the cost of the likelihood; 0 is the paper's "
             "objective. [default: auto]"
         ),
@@ -135,7 +135,7 @@ def fit(
     locality: Annotated[
         float | None,
         typer.Option(
-            help="From global to local: share of the neighbor term in that weight. 0 keeps distances, 1 nearest "
+            help="From global to local: share of neighbors in the layout. 0 keeps distances, 1 nearest "
             "neighbors. [default: 0.5; 0.0 for cells]"
         ),
     ] = None,

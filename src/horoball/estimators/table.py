@@ -75,13 +75,12 @@ class PoincareVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             2, or "learn" to learn it, starting at 1.
         beta: Weight of the KL divergence. Larger values pull the embedding to the prior, smaller ones favor
             reconstruction; 1 is the evidence lower bound. Useful: 0.1 to 10.
-        distance_weight: Weight of the two terms that make a map: one keeps distances between rows, one keeps neighbors
-            together. Larger values make a more faithful map at the cost of the likelihood; 0 is the paper's objective.
-            "auto" uses 5 per feature, and at least 50, for maps of two or three dimensions, and 0 otherwise. Useful: 0
-            to 10 per feature.
-        locality: From global to local: the share of the neighbor term in that weight, the rest is the distance term's.
-            0 keeps large distances and the layout of groups, 1 keeps nearest neighbors and the finest groups. Useful: 0
-            to 1.
+        distance_weight: Weight of the layout that a map is trained to follow, which keeps distances between rows and
+            neighbors together. Larger values make a more faithful map at the cost of the likelihood; 0 is the paper's
+            objective. "auto" uses 5 per feature, and at least 50, for maps of two or three dimensions, and 0 otherwise.
+            Useful: 0 to 10 per feature.
+        locality: From global to local: the share of neighbors in the layout, the rest is that of distances. 0 keeps
+            large distances and the layout of groups, 1 keeps nearest neighbors and the finest groups. Useful: 0 to 1.
         max_epochs: Maximum number of epochs. "auto" gives a map as many as have 1000 steps; other models train until
             the validation loss stops falling, or for 200 epochs if no rows are held out. Useful: 50 to 500.
         batch_size: Rows per training step. Larger batches make epochs faster and the steps fewer and less noisy. "auto"
