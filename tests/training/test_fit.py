@@ -176,8 +176,8 @@ def test_landmarks_are_the_rows_that_are_trained_on(
 ) -> None:
     seen: dict[str, Any] = {}
 
-    def fitted(model: VAE, table: Table, *_: object, distances: Any, **__: object) -> states.State:
-        seen.update(rows=torch.cat(list(table.blocks())), landmarks=distances.landmarks)
+    def fitted(model: VAE, table: Table, *_: object, term: Any, **__: object) -> states.State:
+        seen.update(rows=torch.cat(list(table.blocks())), landmarks=term.landmarks)
         return states.State()
 
     monkeypatch.setattr(runs, "fit", fitted)

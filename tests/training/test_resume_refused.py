@@ -161,7 +161,7 @@ def test_the_best_weights_are_those_of_the_model_alone(folder: Path, tmp_path: P
     """The distance term has a weight of its own, which is no part of the model."""
     with_distances = tmp_path / "distances"
     train(ArrayTable(X), {"hidden": (8,)}, SHORT.replace(distance_weight=1.0), with_distances)
-    assert "distances.log_scale" in load_checkpoint(with_distances / LAST)[0]
+    assert "term.log_scale" in load_checkpoint(with_distances / LAST)[0]
     assert list(load_checkpoint(with_distances / BEST)[0]) == list(load_checkpoint(folder / BEST)[0])
     longer = SHORT.replace(distance_weight=1.0, max_epochs=3)
     assert len(train(ArrayTable(X), {"hidden": (8,)}, longer, with_distances, resume=True).history) == 3
