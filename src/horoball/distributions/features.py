@@ -107,22 +107,23 @@ class BernoulliFeatures(Features):
         """Cross-entropy with its sign turned, summed over features."""
         h = self.base_dist.logits
         x = value if value.is_floating_point() else value.to(h.dtype)
-        return _CrossEntropy.apply(h, x) if looks_ahead(h) else _brief_cross_entropy(h, x)
+        usual = looks_ahead(h) and h.dtype == x.dtype and torch.broadcast_shapes(h.shape, x.shape) == h.shape
+        return _CrossEntropy.apply(h, x) if usual else _brief_cross_entropy(h, x)
 
 
 class _CrossEntropy(torch.autograd.Function):
     """Σ xh − log(1 + exp h), summed over features, some samples at a time so that the passes run in cache.
 
-    torch's binary_cross_entropy_with_logits takes three quarters of the time, and (1 − x)h − log σ(h) loses the digits
-    of what is nearly sure.
+    As fast as torch's binary_cross_entropy_with_logits, whose (1 − x)h − log σ(h) loses the digits of what is nearly
+    sure.
     """
 
     @staticmethod
     def forward(ctx: Any, h: Tensor, x: Tensor) -> Tensor:
         ctx.save_for_backward(h, x)
-        if h.dim() <= x.dim():
-            return _cross_entropy(h, x)
         count = max(1, _CHUNK // max(1, math.prod(h.shape[1:])))
+        if h.dim() <= x.dim() or len(h) <= count:
+            return _cross_entropy(h, x)
         return torch.cat([_cross_entropy(part, x) for part in h.split(count)])
 
     @staticmethod
@@ -130,18 +131,24 @@ class _CrossEntropy(torch.autograd.Function):
         h, x = ctx.saved_tensors
         grad = grad.unsqueeze(-1)
         grad_x = (grad * h).sum_to_size(x.shape) if ctx.needs_input_grad[1] else None
-        return (x - h.sigmoid()).mul_(grad).sum_to_size(h.shape), grad_x
+        rest = h.sigmoid()
+        if torch.is_grad_enabled():
+            return (x - rest) * grad, grad_x
+        return torch.sub(x, rest, out=rest).mul_(grad), grad_x
 
 
 def _cross_entropy(h: Tensor, x: Tensor) -> Tensor:
-    """With e = exp(−|h|) and w = 1 + e rounded, log(1 + e) = log w + (e − (w − 1))/w to the last digit.
+    """With e = exp(−|h|) and w = 1 + e rounded, log(1 + e) = log w + (e − (w − 1)) to the last digit.
 
-    log1p itself takes ten times as long where e is tiny, and exp where e would be denormal: hence the least e.
+    log1p itself takes ten times as long where e is tiny, and exp where e would be denormal: hence the least e. Three
+    pieces of memory are used again and again: new ones would cost as much as what is computed in them.
     """
     e = h.abs().clamp_max_(-1 - math.log(torch.finfo(h.dtype).tiny)).neg_().exp_()
     w = e + 1
-    log = e.sub_(w - 1).div_(w).add_(w.log_())
-    return (x * h).sub_(h.clamp_min(0.0)).sub_(log).sum(-1)
+    log = w.log()
+    log.add_(e.sub_(w.sub_(1)))
+    torch.mul(x, h, out=w).sub_(torch.clamp_min(h, 0.0, out=e)).sub_(log)
+    return w.sum(-1)
 
 
 def _brief_cross_entropy(h: Tensor, x: Tensor) -> Tensor:

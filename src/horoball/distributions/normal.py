@@ -206,6 +206,31 @@ class BallNormal(Reparameterized):
         v, log_q = self._draw(self._extended_shape(sample_shape), generator)
         return self._carried(v), log_q
 
+    def rsample_and_divergence(
+        self,
+        prior: Any,
+        sample_shape: Any = torch.Size(),  # noqa: B008
+        generator: torch.Generator | None = None,
+    ) -> tuple[Tensor, Tensor]:
+        """Points and log q(z) − log p(z) there, whose mean is the divergence from a prior.
+
+        Args:
+            prior: p, a distribution on the ball.
+            sample_shape: Shape in front of the batch.
+            generator: Where the noise comes from; torch's global generator if not given.
+
+        Returns:
+            Points of shape (*sample, *batch, d) and numbers of shape (*sample, *batch).
+
+        Example:
+            >>> from horoball import WrappedNormal
+            >>> q = WrappedNormal(torch.zeros(4, 2), torch.ones(4, 1), PoincareBall(1.0))
+            >>> q.rsample_and_divergence(q)[1]
+            tensor([0., 0., 0., 0.])
+        """
+        z, log_q = self.rsample_and_log_prob(sample_shape, generator)
+        return z, log_q - prior.log_prob(z)
+
     def _carried(self, v: Tensor) -> Tensor:
         """exp_μ(v) of vectors that were drawn."""
         if is_fused(v, self.ball):

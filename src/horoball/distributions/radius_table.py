@@ -23,12 +23,23 @@ from horoball.numerics.kernels import in_graph, looks_ahead, may_hold, polynomia
 from horoball.numerics.quadrature import gauss_legendre
 from horoball.runtime.devices import has_float64
 
-__all__ = ["EPSILON_MAX", "Entry", "Location", "RadiusTable", "locate", "lookup", "lookup_normalizer", "radius_table"]
+__all__ = [
+    "EPSILON_CELLS",
+    "EPSILON_MAX",
+    "ORDER",
+    "Entry",
+    "Location",
+    "RadiusTable",
+    "locate",
+    "lookup",
+    "lookup_normalizer",
+    "radius_table",
+]
 
 EPSILON_MAX = 8.6
-_ORDER = 8  # coefficients per axis and cell
+ORDER = 8  # coefficients per axis and cell
 _WIDTH = 0.25  # of a cell in X
-_CELLS = 40  # along ε
+EPSILON_CELLS = 40  # along ε
 
 
 class RadiusTable(NamedTuple):
@@ -99,7 +110,7 @@ def _powers(x: Tensor) -> Tensor:
 @lru_cache(maxsize=32)
 def _exponents(device: torch.device, dtype: torch.dtype) -> Tensor:
     with torch.inference_mode(False):
-        return torch.arange(_ORDER, device=device, dtype=dtype)
+        return torch.arange(ORDER, device=device, dtype=dtype)
 
 
 def _entries(table: Tensor, index: Tensor) -> Tensor:
@@ -122,7 +133,7 @@ def lookup_normalizer(d: int, location: Location) -> tuple[Tensor, Tensor]:
     alpha = location.alpha
     table = radius_table(d, alpha.device)
     n = d - 1
-    rows = _entries(table.numbers, location.cell).unflatten(-1, (_ORDER, 2))
+    rows = _entries(table.numbers, location.cell).unflatten(-1, (ORDER, 2))
     if looks_ahead(alpha) or in_graph():
         J, M = polynomial_columns(rows, location.x.unsqueeze(-1)).unbind(-1)
     else:  # one product instead of many small steps
@@ -147,10 +158,10 @@ def lookup(d: int, location: Location, epsilon: Tensor) -> Entry:
     alpha, X, cell, x = location
     table = radius_table(d, alpha.device)
     n = d - 1
-    at = (wide(epsilon) + EPSILON_MAX) * (_CELLS / (2 * EPSILON_MAX))
-    cell_e = at.floor().clamp_(0, _CELLS - 1)
+    at = (wide(epsilon) + EPSILON_MAX) * (EPSILON_CELLS / (2 * EPSILON_MAX))
+    cell_e = at.floor().clamp_(0, EPSILON_CELLS - 1)
     e = (at - cell_e).mul_(2).sub_(1)
-    rows = _entries(table.radius, torch.add(cell_e.long(), cell, alpha=_CELLS)).unflatten(-1, (_ORDER, _ORDER))
+    rows = _entries(table.radius, torch.add(cell_e.long(), cell, alpha=EPSILON_CELLS)).unflatten(-1, (ORDER, ORDER))
     if looks_ahead(alpha) or in_graph():
         *lower, value = polynomial_columns(rows, e.unsqueeze(-1)).unbind(-1)
         slope = torch.zeros_like(e)
@@ -209,7 +220,7 @@ def _growth(n: float, alpha: Tensor) -> Tensor:
 
 def _chebyshev() -> tuple[np.ndarray, np.ndarray]:
     """Chebyshev's nodes and the matrix that takes values there to coefficients of powers."""
-    x = np.cos(np.pi * (np.arange(_ORDER) + 0.5) / _ORDER)
+    x = np.cos(np.pi * (np.arange(ORDER) + 0.5) / ORDER)
     return x, np.linalg.inv(np.vander(x, increasing=True))
 
 
@@ -223,15 +234,20 @@ def _build(d: int) -> RadiusTable:
     x, fit = _chebyshev()
     X = torch.from_numpy(((np.arange(cells)[:, None] + (x + 1) / 2) * span / cells).ravel()) + math.sqrt(shift)
     alpha = X * X - shift
-    epsilon = torch.from_numpy(((np.arange(_CELLS)[:, None] + (x + 1) / 2) * 2 / _CELLS - 1).ravel()) * EPSILON_MAX
+    epsilon = (
+        torch.from_numpy(((np.arange(EPSILON_CELLS)[:, None] + (x + 1) / 2) * 2 / EPSILON_CELLS - 1).ravel())
+        * EPSILON_MAX
+    )
     numbers = solve(d, alpha / n)
     t = _first_guess(numbers, epsilon)
     column = RadiusNumbers(n, *(field.unsqueeze(-1) for field in numbers[1:]))
     for _ in range(2):
         t, _ = polish(column, t, torch.special.log_ndtr(epsilon), torch.special.log_ndtr(-epsilon))
-    radius = torch.log(t / torch.sqrt(n * (1 + alpha)).unsqueeze(-1)).numpy().reshape(cells, _ORDER, _CELLS, _ORDER)
-    radius = np.einsum("xi,aibj,yj->abyx", fit, radius, fit).reshape(cells * _CELLS, -1)
-    rest = torch.stack((numbers.J - _growth(n, alpha), numbers.M)).numpy().reshape(2, cells, _ORDER)
+    radius = (
+        torch.log(t / torch.sqrt(n * (1 + alpha)).unsqueeze(-1)).numpy().reshape(cells, ORDER, EPSILON_CELLS, ORDER)
+    )
+    radius = np.einsum("xi,aibj,yj->abyx", fit, radius, fit).reshape(cells * EPSILON_CELLS, -1)
+    rest = torch.stack((numbers.J - _growth(n, alpha), numbers.M)).numpy().reshape(2, cells, ORDER)
     rest = np.einsum("xi,kai->axk", fit, rest).reshape(cells, -1)
     return RadiusTable(shift, cells / span, cells, *(torch.from_numpy(part.copy()) for part in (rest, radius)))
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 from torch.distributions import constraints
@@ -11,6 +13,7 @@ from horoball.distributions.hypersphere import log_area, unit_vectors
 from horoball.distributions.normal import BallNormal, register_posterior
 from horoball.distributions.radius_autograd import draw, log_normalizer, radius_nodes
 from horoball.distributions.reparameterized import in_float64
+from horoball.distributions.sampled import RiemannianNoise, is_suited, sampled_divergence
 from horoball.distributions.wrapped_normal import WrappedNormal
 from horoball.manifolds import PoincareBall
 from horoball.numerics.kernels import in_graph, looks_ahead, wide, wide_dtype
@@ -110,13 +113,41 @@ class RiemannianNormal(BallNormal):
             self._fixed = terms
         return terms
 
+    def rsample_and_divergence(
+        self,
+        prior: Any,
+        sample_shape: Any = torch.Size(),  # noqa: B008
+        generator: torch.Generator | None = None,
+    ) -> tuple[Tensor, Tensor]:
+        """Points and log q(z) − log p(z); in training on a CPU in one function."""
+        shape = self._extended_shape(sample_shape)
+        if type(self) is not RiemannianNormal or not is_suited(self, prior, shape):
+            return super().rsample_and_divergence(prior, sample_shape, generator)
+        epsilon, x = self._noise(shape, generator)
+        epsilon, x = epsilon.reshape(self.batch_shape), x.reshape(self.loc.shape)
+
+        def again(loc: Tensor, scale: Tensor) -> tuple[Tensor, Tensor]:
+            q = RiemannianNormal(loc, scale, self.ball, validate_args=False)
+            v, log_q = q._from_noise(epsilon, x)
+            z = q._carried(v)
+            return z, log_q - prior.log_prob(z)
+
+        constant = prior._terms()[0].item() - log_area(shape[-1])
+        return sampled_divergence(self, RiemannianNoise(epsilon, x, prior.scale.item(), constant), shape, again)
+
     def _draw(self, shape: torch.Size, generator: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
-        d = shape[-1]
-        sigma = self.scale.squeeze(-1)
-        epsilon = standard_normal(shape[:-1], torch.float64, sigma.device, row_axis=-1, generator=generator)
-        r, log_q = draw(sigma, self.ball.c, epsilon, d, log_area(d))
+        return self._from_noise(*self._noise(shape, generator))
+
+    def _noise(self, shape: torch.Size, generator: torch.Generator | None) -> tuple[Tensor, Tensor]:
+        """Normal numbers for radii, and vectors for directions."""
+        device = self.loc.device
+        epsilon = standard_normal(shape[:-1], torch.float64, device, row_axis=-1, generator=generator)
+        return epsilon, standard_normal(shape, self.loc.dtype, device, generator=generator)
+
+    def _from_noise(self, epsilon: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
+        d = x.shape[-1]
+        r, log_q = draw(self.scale.squeeze(-1), self.ball.c, epsilon, d, log_area(d))
         # |v| is to be r to the last digit: log q falls with its square. So the product is rounded once, at the end.
-        x = standard_normal(shape, self.loc.dtype, self.loc.device, generator=generator)
         if looks_ahead(x) or in_graph():
             v = unit_vectors(wide(x)) * r.unsqueeze(-1)
         else:  # the same in fewer operations; a vector of zeros is never drawn

@@ -12,6 +12,7 @@ from horoball.manifolds.fused_exponential import is_fused
 from horoball.nn.fused_gyroplane import fused_gyroplane
 from horoball.nn.gyroplane_function import REACH, gyroplane
 from horoball.nn.linear import linear
+from horoball.nn.near_gyroplane import near_gyroplane
 from horoball.numerics.curvature import Curvature, positive_root
 from horoball.numerics.kernels import looks_ahead, wide
 
@@ -81,7 +82,9 @@ class Gyroplane(nn.Module):
         if is_fused(z, self.ball, in_float64=False):
             return fused_gyroplane(z, weight, bias, c).to(kind)
         # A CPU is asked whether a point is far out; other devices are not waited for.
-        f = gyroplane(z, weight, bias, c) if looks_ahead(z) else None
+        f = near_gyroplane(z, weight, bias, c)
+        if f is None and looks_ahead(z):
+            f = gyroplane(z, weight, bias, c)
         return (self._with_far_points(z, weight, bias, c) if f is None else f).to(kind)
 
     @staticmethod

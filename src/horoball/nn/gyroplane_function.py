@@ -23,7 +23,7 @@ from horoball.numerics.autograd import differentiated_by
 from horoball.numerics.curvature import Curvature, load, positive_root, save, widened
 from horoball.numerics.kernels import asinhc, coth_excess, looks_ahead, may_hold, polynomial, sinhc, transformed, wide
 
-__all__ = ["REACH", "SHORTEST", "gyroplane"]
+__all__ = ["REACH", "SHORTEST", "chunks", "gyroplane", "plain_gyroplane"]
 
 # √c·radius up to which (y = κY)² does not overflow for a point and a hyperplane that are both this far out
 REACH = {torch.float64: 170.0, torch.float32: 21.0}
@@ -123,7 +123,7 @@ class _Gyroplane(torch.autograd.Function):
         G_H, G_Wt = torch.empty_like(H), W.new_zeros(W.shape[::-1])
         sum_gf, rate = torch.zeros_like(kappa), wide(torch.zeros_like(kappa))
         one = kappa.new_ones(())
-        for part, y, slope in _chunks(f):
+        for part, y, slope in chunks(f):
             rows, g = H[part], grad[part]
             torch.mm(rows, scaled, out=y)
             torch.addcmul(one, y, y, out=slope).sqrt_()
@@ -145,7 +145,7 @@ def _asinh_product(H: Tensor, scaled: Tensor, kappa: Tensor, excess: Tensor, f: 
     one = kappa.new_ones(())
     per_kappa = 1 / kappa
     brief = f.dtype == torch.float32 and not may_hold(per_kappa > 16)
-    for part, size, work in _chunks(f):
+    for part, size, work in chunks(f):
         y = torch.mm(H[part], scaled, out=f[part])
         if brief:
             torch.addcmul(one, y, y, out=size).sqrt_()
@@ -213,7 +213,7 @@ def _rate_in_c(y: Tensor, slope: Tensor, f: Tensor, kappa: Tensor) -> Tensor:
     return torch.where(near, series, direct)
 
 
-def _chunks(f: Tensor) -> Iterator[tuple[slice, Tensor, Tensor]]:
+def chunks(f: Tensor) -> Iterator[tuple[slice, Tensor, Tensor]]:
     """Rows of f, as many at a time as fit the cache, and the same working memory for each: two buffers of their shape.
 
     Allocating it anew would cost more than using it.

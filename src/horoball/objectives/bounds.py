@@ -77,8 +77,6 @@ def elbo(
         raise ValueError(f'kl is "auto", "exact" or "sample", got {kl!r}.')
     q = model.posterior(x) if posterior is None else posterior
     p = model.prior()  # type: ignore[operator]
-    z, log_q = q.rsample_and_log_prob((samples,), generator)
-    log_likelihood = _mean(_log_prob(model, x, z))
     divergence = None
     if kl != "sample":
         try:
@@ -87,7 +85,11 @@ def elbo(
             if kl == "exact":
                 raise
     if divergence is None:
-        divergence = _mean(log_q - p.log_prob(z))
+        z, sampled = q.rsample_and_divergence(p, (samples,), generator)
+        divergence = _mean(sampled)
+    else:
+        z = q.rsample((samples,), generator)
+    log_likelihood = _mean(_log_prob(model, x, z))
     return Elbo(torch.sub(log_likelihood, divergence, alpha=beta), log_likelihood, divergence)
 
 

@@ -63,7 +63,8 @@ class TableObjective(nn.Module):
         bound = elbo(
             self.model, x, beta=config.beta, samples=config.samples, kl=config.kl, posterior=q, generator=generator
         )
-        sums = [-bound.value.sum(), -bound.log_likelihood.sum(), bound.kl.sum()]
+        # The parts are for reading: their gradients would be zeros that are added up.
+        sums = [-bound.value.sum(), -bound.log_likelihood.detach().sum(), bound.kl.detach().sum()]
         if self.term is not None:
             if side is None:
                 raise ValueError("The term of a map needs numbers beside the rows, and the table has none.")
@@ -72,7 +73,7 @@ class TableObjective(nn.Module):
             else:
                 term = self._distances(self.term, q.loc, side, generator).sum()
             sums[0] = sums[0] + config.distance_weight * term
-            sums.append(term)
+            sums.append(term.detach())
         return torch.stack(sums)
 
     def _distances(self, term: DistanceTerm, loc: Tensor, side: Tensor, generator: torch.Generator | None) -> Tensor:
