@@ -217,6 +217,10 @@ def chunks(f: Tensor) -> Iterator[tuple[slice, Tensor, Tensor]]:
     """Rows of f, as many at a time as fit the cache, and the same working memory for each: two buffers of their shape.
 
     Allocating it anew would cost more than using it.
+
+    Example:
+        >>> [(part, one.shape) for part, one, two in chunks(torch.zeros(3, 2))]
+        [(slice(0, 3, None), torch.Size([3, 2]))]
     """
     if torch.compiler.is_compiling():  # all rows, however many: a loop would fix their number
         yield slice(None), torch.empty_like(f), torch.empty_like(f)

@@ -6,7 +6,7 @@ Arrays are NumPy's, in float64, of shape (points,).
 from __future__ import annotations
 
 import math
-from typing import Protocol
+from abc import ABC, abstractmethod
 
 import numpy as np
 import torch
@@ -18,8 +18,10 @@ from horoball.distributions.sampled.ray import TINY, Array, Ray, columns, dots
 __all__ = ["Noise", "RiemannianNoise", "WrappedNoise"]
 
 
-class Noise(Protocol):
+class Noise(ABC):
     """What a family of normals makes of a scale, for noise that has been drawn.
+
+    Its methods are called in their order, once.
 
     Example:
         >>> noise: Noise = WrappedNoise(torch.tensor([[3.0, 4.0]]), 1.0)
@@ -27,22 +29,58 @@ class Noise(Protocol):
         array([0.6, 0.8])
     """
 
-    direction: Array
+    direction: Array  # ŵ, shape (d, points)
 
+    @abstractmethod
     def radius(self, sigma: Array, c: float) -> Array | None:
-        """r, of shape (points,); None when it is not for this way."""
+        """r, of shape (points,); None when it is not for this way.
 
+        Example:
+            >>> WrappedNoise(torch.tensor([[3.0, 4.0]]), 1.0).radius(np.full(1, 0.5), 1.0)
+            array([2.5])
+        """
+
+    @abstractmethod
     def divergence(self, ray: Ray) -> Array:
-        """log q(z) − log p(z)."""
+        """log q(z) − log p(z).
 
+        Example:
+            >>> from horoball.distributions.sampled.ray import follow
+            >>> noise = WrappedNoise(torch.tensor([[3.0, 4.0]]), 1.0)
+            >>> r = noise.radius(np.full(1, 0.5), 1.0)
+            >>> ray = follow(np.zeros((2, 1)), noise.direction, r, 1.0)
+            >>> noise.divergence(ray).round(4)  # |v|²/2 − |ε|²/2 − 2 log σ
+            array([-7.9887])
+        """
+
+    @abstractmethod
     def rate(self) -> Array:
-        """How that changes with |z|."""
+        """How that changes with |z|.
 
+        Example:
+            >>> from horoball.distributions.sampled.ray import follow
+            >>> noise = WrappedNoise(torch.tensor([[3.0, 4.0]]), 1.0)
+            >>> r = noise.radius(np.full(1, 0.5), 1.0)
+            >>> _ = noise.divergence(follow(np.zeros((2, 1)), noise.direction, r, 1.0))
+            >>> noise.rate().round(4)  # |z| + coth|z| − 1/|z|
+            array([3.1136])
+        """
+
+    @abstractmethod
     def to_scale(self, by_r: Array, g: Array) -> Array:
-        """The gradient in σ, from that in r through z and that in the divergence."""
+        """The gradient in σ, from that in r through z and that in the divergence.
+
+        Example:
+            >>> from horoball.distributions.sampled.ray import follow
+            >>> noise = WrappedNoise(torch.tensor([[3.0, 4.0]]), 1.0)
+            >>> r = noise.radius(np.full(1, 0.5), 1.0)
+            >>> _ = noise.divergence(follow(np.zeros((2, 1)), noise.direction, r, 1.0)), noise.rate()
+            >>> noise.to_scale(np.ones(1), np.zeros(1))  # |ε|
+            array([5.])
+        """
 
 
-class WrappedNoise:
+class WrappedNoise(Noise):
     """v = σ ε with ε standard normal, under a wrapped prior of scale σ₀.
 
     Args:
@@ -88,7 +126,7 @@ class WrappedNoise:
         return (by_r - g * self.by_radius) * self.length - g * (self.n + 1) / self.sigma
 
 
-class RiemannianNoise:
+class RiemannianNoise(Noise):
     """v = r α with a uniform direction α and r from its distribution, by the table, under a Riemannian prior.
 
     Args:

@@ -71,13 +71,24 @@ class Ray(NamedTuple):
 
     @property
     def point(self) -> Array:
-        """z, shape (d, points)."""
+        """z, shape (d, points).
+
+        Example:
+            >>> follow(np.array([[1.0], [0.0]]), np.array([[1.0], [0.0]]), np.array([2.0]), 1.0).point.ravel()
+            array([3., 0.])
+        """
         factor = self.az * self.inverse
         factor /= self.s
         return self.u * (self.P * factor) + self.w * (self.sinh[1] * factor)
 
     def gradients(self, g: Array, h: Array) -> tuple[Array, Array]:
-        """Those in μ and r, from those in z, g, and in |z|, h."""
+        """Those in μ and r, from those in z, g, and in |z|, h.
+
+        Example:
+            >>> ray = follow(np.array([[1.0], [0.0]]), np.array([[1.0], [0.0]]), np.array([2.0]), 1.0)
+            >>> ray.gradients(np.zeros((2, 1)), np.ones(1))[1]  # on one line the lengths add
+            array([1.])
+        """
         s, m, u, w, k, (sinh_a, sinh_b), lift, q, inverse, az, P = self
         (cosh_a, cosh_b), lift_a = lift + 1, lift[0]
         g_u, g_w = dots(g, u), dots(g, w)
