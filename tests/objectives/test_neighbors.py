@@ -31,7 +31,7 @@ def test_chords_are_those_of_distances(c: float) -> None:
     mine, others = ChordPoints(ball, z), ChordPoints(ball, y)
     square = mine.between(others)
     torch.testing.assert_close(chord_distance(ball, square), ball.cdist(z, y), rtol=1e-4, atol=1e-4)
-    torch.testing.assert_close(mine.take(slice(4)).paired(others), square.diagonal(), rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(mine.take(torch.arange(4)).paired(others), square.diagonal(), rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("c", CURVATURES)

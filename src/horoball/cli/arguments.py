@@ -61,7 +61,7 @@ Curvature = Annotated[
 MaxEpochs = Annotated[
     int | None,
     typer.Option(
-        help="Maximum number of epochs. Useful: 50 to 500. [default: auto, 1000 steps for maps, otherwise until the "
+        help="Maximum number of epochs. Useful: 50 to 500. [default: auto, 400 steps for maps, otherwise until the "
         "validation loss stops falling; 200 for cells]"
     ),
 ]

@@ -69,8 +69,8 @@ class PoincareVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         decoder: First layer of the decoder: "gyroplane" measures distances to hyperbolic hyperplanes, "log0" and "mlp"
             are plain networks on tangent vectors and on ball coordinates.
         hidden: Sizes of the encoder's hidden layers, or the size of one; the decoder has them in reverse. Larger layers
-            fit finer structure, take longer and need more rows. "auto" uses two layers of 128 for maps, and one of 200
-            otherwise. Useful: 32 to 600.
+            fit finer structure, take longer and need more rows. "auto" uses two layers of 256 for maps, three
+            from 8,000 rows on, and one of 200 otherwise. Useful: 32 to 600.
         prior_scale: Standard deviation of the prior. Larger values spread the embedding toward the rim. Useful: 0.5 to
             2, or "learn" to learn it, starting at 1.
         beta: Weight of the KL divergence. Larger values pull the embedding to the prior, smaller ones favor
@@ -81,7 +81,7 @@ class PoincareVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
             Useful: 0 to 10 per feature.
         locality: From global to local: the share of neighbors in the layout, the rest is that of distances. 0 keeps
             large distances and the layout of groups, 1 keeps nearest neighbors and the finest groups. Useful: 0 to 1.
-        max_epochs: Maximum number of epochs. "auto" gives a map as many as have 1000 steps; other models train until
+        max_epochs: Maximum number of epochs. "auto" gives a map as many as have 400 steps; other models train until
             the validation loss stops falling, or for 200 epochs if no rows are held out. Useful: 50 to 500.
         batch_size: Rows per training step. Larger batches make epochs faster and the steps fewer and less noisy. "auto"
             is 128 to 1024 for maps, by the number of rows, and 128 otherwise. Useful: 32 to 4096.

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from horoball.manifolds import PoincareBall
 from horoball.numerics.curvature import root
+from horoball.numerics.kernels import asinh
 
 __all__ = ["ChordPoints", "chord_distance"]
 
@@ -38,13 +39,13 @@ class ChordPoints:
             self.unit, self.angle = z / radius.unsqueeze(-1), radius * root(ball.c)
             self.sinh, self.cosh = torch.sinh(self.angle), torch.cosh(self.angle)
 
-    def take(self, index: Tensor | slice) -> ChordPoints:
+    def take(self, index: Tensor) -> ChordPoints:
         """Some of the points, by their numbers."""
         some = object.__new__(ChordPoints)
         some.ball = self.ball
         for name, values in vars(self).items():
             if name != "ball":
-                setattr(some, name, values[index])
+                setattr(some, name, values.index_select(0, index))
         return some
 
     def between(self, others: ChordPoints) -> Tensor:
@@ -81,4 +82,4 @@ def chord_distance(ball: PoincareBall, square: Tensor) -> Tensor:
     if ball.is_euclidean:
         return square.sqrt()
     curved = root(ball.c)
-    return torch.asinh(square.sqrt() * (curved / 2)) * (2 / curved)
+    return asinh(square.sqrt() * (curved / 2)) * (2 / curved)

@@ -7,9 +7,9 @@ from torch import Tensor, nn
 
 from horoball.numerics.kernels import may_hold
 
-__all__ = ["DistanceTerm"]
+__all__ = ["NEAR", "DistanceTerm"]
 
-_NEAR = 0.01  # added to g², in units of the median: pairs closer than a tenth of it weigh alike
+NEAR = 0.01  # added to g², in units of the median: pairs closer than a tenth of it weigh alike
 
 
 class DistanceTerm(nn.Module):
@@ -71,4 +71,4 @@ class DistanceTerm(nn.Module):
         return error.sum(-1) / known.sum(-1).clamp_min(1)  # a row may know no landmark
 
     def _error(self, distance: Tensor, g: Tensor) -> Tensor:
-        return (distance * (-self.log_scale).exp() - g).square() / (g.square() + _NEAR)
+        return (distance * (-self.log_scale).exp() - g).square() / (g.square() + NEAR)

@@ -61,6 +61,10 @@ class Objective(Protocol):
     def terms(self) -> tuple[str, ...]:
         """Names of the numbers that a call returns, the loss first."""
 
+    @property
+    def paces(self) -> list[dict[str, Any]]:
+        """All `params` in groups, each with its `pace`: what the learning rate is multiplied by."""
+
 
 class Interrupted(KeyboardInterrupt):
     """Training was asked to stop, and did, leaving a checkpoint.
@@ -118,7 +122,7 @@ def run_loop(
         wrapped = fabric.setup_module(objective)  # before Adam, which is to see the weights on the device
         at_end.callback(release, wrapped)
         source, validation = resident(source, fabric.device), resident(validation, fabric.device)
-        optimizer = torch.optim.Adam(objective.parameters(), config.learning_rate, fused=True)
+        optimizer = torch.optim.Adam(objective.paces, config.learning_rate, fused=True)
         state = State(sums=[0.0] * len(objective.terms))
         if resume and folder is not None and (folder / LAST).exists():
             state = restore(folder, objective, optimizer, record)
@@ -146,7 +150,7 @@ def run_loop(
                     "the options and as many processes as before."
                 )
             for group in optimizer.param_groups:
-                group["lr"] = config.rate_at(state.epoch)
+                group["lr"] = group["pace"] * config.rate_at(state.epoch)
             seen = state.rows
             for batch in source.batches(order):
                 numbers = config.seed, state.epoch, state.step

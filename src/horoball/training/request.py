@@ -34,6 +34,7 @@ __all__ = [
     "curvature_fields",
     "distance_weight",
     "graph_fit",
+    "map_hidden",
     "map_weight",
     "pace",
     "prior_fields",
@@ -42,11 +43,12 @@ __all__ = [
 ]
 
 _MIN_ROWS_FOR_DISTANCES = 50  # rows below which a graph of 20 neighbors says nothing
-_MAP_STEPS = 1000  # of a map
-_MAP_HIDDEN = 256, 256  # with two layers and no terms of a map, posteriors collapse
+_MAP_STEPS = 400  # of a map, after its head start
+_MAP_WIDTH = 256  # of the hidden layers of a map
 _MAP_RATE = 0.01  # learning rate
-_MAP_SCHEDULE = {"warmup": 0.1, "decay": 0.02}  # of the learning rate
+_MAP_SCHEDULE = {"warmup": 0.1, "decay": 0.02, "scale_rate": 5.0}  # of the learning rate
 _MAP_ROWS, _MAP_BATCHES = (1000, 8000, 40_000), (128, 256, 512, 1024)  # rows from which batches are larger
+_MANY_ROWS = 8000  # from which the layout has details that take a third layer to learn
 _NO_LIMIT = 10_000  # epochs: training stops by itself before
 
 
@@ -121,8 +123,19 @@ def table_fit(table: Table, *, cells: bool = False, **options: Any) -> tuple[dic
     weight, library = training["distance_weight"], bool(model.get("library"))
     training["distance_weight"] = distance_weight(weight, table, model.get("d", ModelConfig.d), library=library)
     if isinstance(model["hidden"], str) and model["hidden"] == "auto":
-        model["hidden"] = _MAP_HIDDEN if training["distance_weight"] > 0 else ModelConfig.hidden
+        model["hidden"] = map_hidden(table) if training["distance_weight"] > 0 else ModelConfig.hidden
     return model, TrainConfig(**(training | pace(table, training)))
+
+
+def map_hidden(table: Table) -> tuple[int, ...]:
+    """Hidden layers of a map: two, or three for many rows; without the term of a map, posteriors would collapse.
+
+    Example:
+        >>> from horoball.data import ArrayTable
+        >>> map_hidden(ArrayTable(np.zeros((2000, 4))))
+        (256, 256)
+    """
+    return (_MAP_WIDTH,) * (3 if table.rows >= _MANY_ROWS else 2)
 
 
 def pace(table: Table, training: dict[str, Any]) -> dict[str, Any]:
@@ -140,7 +153,7 @@ def pace(table: Table, training: dict[str, Any]) -> dict[str, Any]:
         >>> from horoball.data import ArrayTable
         >>> auto = dict.fromkeys(("batch_size", "learning_rate", "patience", "max_epochs"), "auto")
         >>> pace(ArrayTable(np.zeros((2000, 4))), auto | {"distance_weight": 50.0})
-        {'batch_size': 256, 'learning_rate': 0.01, 'patience': 0, 'max_epochs': 125, 'warmup': 0.1, 'decay': 0.02}
+        {'batch_size': 256, 'learning_rate': 0.01, 'patience': 0, 'max_epochs': 50, 'warmup': 0.1, 'decay': 0.02, ...}
         >>> pace(ArrayTable(np.zeros((2000, 4))), auto | {"distance_weight": 0.0})
         {'batch_size': 128, 'learning_rate': 0.001, 'patience': 20, 'max_epochs': 10000}
     """

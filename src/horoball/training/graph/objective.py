@@ -56,6 +56,11 @@ class GraphObjective(nn.Module):
         """Names of the numbers that `forward` returns."""
         return "loss", "reconstruction", "kl"
 
+    @property
+    def paces(self) -> list[dict[str, Any]]:
+        """All parameters learn equally fast."""
+        return [{"params": list(self.parameters()), "pace": 1.0}]
+
     def forward(
         self,
         edges: Tensor,

@@ -13,17 +13,16 @@ from torch import Tensor
 
 from horoball.data.tables.neighborhood import Neighborhood
 from horoball.manifolds import PoincareBall
-from horoball.objectives.chords import ChordPoints, chord_distance
-from horoball.objectives.distances import DistanceTerm
-from horoball.objectives.neighbors import NeighborTerm
+from horoball.objectives.chords import ChordPoints
+from horoball.objectives.mean_terms import mean_distance_term, mean_neighbor_term
+from horoball.training.table.rate import rise_and_fall
 
 __all__ = ["layout"]
 
-_STEPS = 500
+_STEPS = 400
 _RATE = 0.1  # of coordinates, at first
 _SCALE_RATE = 0.02  # of the scales of the terms
 _DISTANCES_FIRST = 0.2  # part of the steps with the distance term alone
-_WARMUP, _LAST = 0.05, 0.02  # part of the steps in which the rate rises, and what is left of it at the end
 _CROWD, _ROWS_PER_CROWD = 10.0, 200.0  # weight of the crowd: groups of more rows are finer, as a share of all
 _AXES = 256  # landmarks that main axes are taken from, at most
 _AT_ONCE = 64  # landmarks, and rows in the crowd, of a step
@@ -64,26 +63,28 @@ def layout(
         torch.Size([60, 2])
     """
     rng = np.random.default_rng(seed)
-    near, rows, marks = Neighborhood.of_graph(graph), len(lengths), torch.from_numpy(landmarks)
+    neighbors, rows, marks = Neighborhood.of_graph(graph), len(lengths), torch.from_numpy(landmarks)
+    by_landmark = lengths.mT.contiguous()  # a step takes whole rows of it
     z = torch.nn.Parameter(_main_axes(lengths, d) if start is None else start.float().clone())
-    distances, neighbors = DistanceTerm(marks, _AT_ONCE), NeighborTerm(max(_CROWD, rows / _ROWS_PER_CROWD))
-    scales = [*distances.parameters(), *neighbors.parameters()]
+    scales = [torch.nn.Parameter(torch.zeros(())) for _ in range(2)]  # logarithms: of distances, of the kernel
     groups = [{"params": [z], "lr": _RATE}, {"params": scales, "lr": _SCALE_RATE}]
-    optimizer = torch.optim.Adam(groups)
+    crowd = max(_CROWD, rows / _ROWS_PER_CROWD)
+    optimizer = torch.optim.Adam(groups, fused=True)
     for step in range(_STEPS):
         part = step / _STEPS
-        optimizer.param_groups[0]["lr"] = _RATE * min(1.0, part / _WARMUP) * (_LAST + (1 - _LAST) * (1 - part))
+        optimizer.param_groups[0]["lr"] = rise_and_fall(_RATE, part)
         weight = locality if part >= _DISTANCES_FIRST else 0.0
         with torch.enable_grad():
             points = ChordPoints(ball, z)
             index = torch.from_numpy(rng.choice(len(marks), min(len(marks), _AT_ONCE), replace=False))
-            square = points.between(points.take(marks[index]))
-            loss = (1 - weight) * distances(chord_distance(ball, square), lengths[:, index]).mean()
+            square = points.take(marks[index]).between(points)
+            loss = (1 - weight) * mean_distance_term(square, by_landmark[index], scales[0], ball.c_value)
             if weight > 0:
                 # Others than the landmarks, too: rows that are in no crowd would not move apart.
-                crowd = torch.from_numpy(rng.choice(rows, min(rows, _AT_ONCE), replace=False))
-                chord = points.paired(points.take(torch.from_numpy(near.drawn(rng))))
-                loss = loss + weight * neighbors(chord, points.between(points.take(crowd))).mean()
+                others = torch.from_numpy(rng.choice(rows, min(rows, _AT_ONCE), replace=False))
+                near = points.paired(points.take(torch.from_numpy(neighbors.drawn(rng))))
+                far = points.take(others).between(points)
+                loss = loss + weight * mean_neighbor_term(near, far, scales[1], crowd)
             optimizer.zero_grad()
             loss.backward()
         optimizer.step()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
@@ -40,6 +42,14 @@ class TableObjective(nn.Module):
         """Names of the numbers that `forward` returns."""
         map_terms = () if self.term is None else ("place" if isinstance(self.term, PlaceTerm) else "distance",)
         return ("loss", "reconstruction", "kl", *map_terms)
+
+    @property
+    def paces(self) -> list[dict[str, Any]]:
+        """Weights, and the likelihood's own parameters, which may have far to go: the logarithm of a scale to −4."""
+        scales = list(self.model.likelihood.parameters()) if self.config.scale_rate != 1 else []
+        weights = [p for p in self.parameters() if all(p is not scale for scale in scales)]
+        groups = [{"params": weights, "pace": 1.0}, {"params": scales, "pace": self.config.scale_rate}]
+        return [group for group in groups if group["params"]]
 
     def forward(
         self,

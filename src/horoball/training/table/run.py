@@ -45,6 +45,7 @@ from horoball.training.state import FINAL, LAST, State, check_output_dir, check_
 from horoball.training.table.category_start import start_at_category_means
 from horoball.training.table.filled_points import filled_points
 from horoball.training.table.fit import fit
+from horoball.training.table.head_start import head_start
 from horoball.training.table.landmarks import searches_all_pairs, surveyed, with_landmarks
 from horoball.training.table.layout import layout
 from horoball.training.table.mixed_start import mixed_start
@@ -382,6 +383,12 @@ def _train(
     if resume:
         check_resumable(folder, record)
     rows, held, term = _with_term(run, table, warm=warm is not None)
+    if (
+        isinstance(term, PlaceTerm)
+        and warm is None
+        and not (resume and folder is not None and (folder / LAST).exists())
+    ):
+        head_start(vae, rows, config)
     options: dict[str, Any] = {"validation": held, "resume": resume, "progress": progress, "term": term}
     scaling = {} if scaler is None else scaler.tensors()
     state: State = fit(vae, rows, config, folder, extra=scaling, record=record, **options)
