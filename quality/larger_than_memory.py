@@ -79,7 +79,7 @@ def train(data: str, folder: str, batch: str) -> Numbers:
     from horoball.data import read
     from horoball.training import TrainConfig
     from horoball.training.engine import engine
-    from horoball.training.table.run import train as run
+    from horoball.training.table.train import train as run
 
     torch.set_num_threads(1)
     if os.environ.get("WORLD_SIZE", "1") == "1":

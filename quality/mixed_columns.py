@@ -73,7 +73,7 @@ def train(path: str, kind: str) -> dict[str, float]:
     from horoball.data.readers.mixed import read_columns
     from horoball.training import TrainConfig
     from horoball.training.engine import engine
-    from horoball.training.table.run import train as run
+    from horoball.training.table.train import train as run
 
     torch.set_num_threads(1)
     with engine():  # imports the rest

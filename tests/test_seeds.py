@@ -29,7 +29,8 @@ from horoball.report.baseline import compare_geometries
 from horoball.training.config import TrainConfig
 from horoball.training.graph.run import GraphRun
 from horoball.training.table.fit import fit
-from horoball.training.table.run import Run, train
+from horoball.training.table.run import Run
+from horoball.training.table.train import train
 from tests.commands import done
 
 RNG = np.random.default_rng(0)

@@ -50,7 +50,7 @@ def resume(folder: Path, **options: Any) -> Any:
     from horoball.data import ArrayTable, read_graph
     from horoball.training import TrainConfig
     from horoball.training.graph.run import train_graph
-    from horoball.training.table.run import train
+    from horoball.training.table.train import train
 
     fit = json.loads((folder / "fit.json").read_text())
     config = TrainConfig(**fit["config"] | options.pop("config", {}))
@@ -135,7 +135,7 @@ def embedding_seeds() -> dict[str, list[Folder]]:
     from horoball.data import ArrayTable
     from horoball.export.embedding import embed_folder
     from horoball.training import TrainConfig
-    from horoball.training.table.run import train
+    from horoball.training.table.train import train
 
     out: list[Folder] = []
     for seed in (0, 1):

@@ -190,7 +190,7 @@ def _runs() -> dict[str, list[Files]]:
     from horoball.estimators.table import PoincareVAE
     from horoball.training import TrainConfig
     from horoball.training.graph.run import train_graph
-    from horoball.training.table.run import train
+    from horoball.training.table.train import train
 
     torch.manual_seed(0)
     rows, config = torch.randn(40, 4), TrainConfig(max_epochs=1)

@@ -20,7 +20,7 @@ from horoball.data import ArrayTable, random_tree
 from horoball.graphs import degree_deficit, link_scores
 from horoball.training import TrainConfig
 from horoball.training.graph.run import GraphRun
-from horoball.training.table.run import train
+from horoball.training.table.train import train
 from tests import commands
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning")  # of Fabric, at import

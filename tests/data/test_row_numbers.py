@@ -23,7 +23,8 @@ from horoball.data.cells import cell_table as cells_module
 from horoball.data.tables.standardizer import summarize
 from horoball.export.embedding import embed_folder
 from horoball.training import TrainConfig
-from horoball.training.table.run import Run, train
+from horoball.training.table.run import Run
+from horoball.training.table.train import train
 
 BAD = 7  # the row that is wrong, the eighth
 

@@ -25,7 +25,8 @@ from horoball.runtime import devices
 from horoball.training import TrainConfig
 from horoball.training.step_losses import StepLosses
 from horoball.training.table.objective import TableObjective
-from horoball.training.table.run import Run, train
+from horoball.training.table.run import Run
+from horoball.training.table.train import train
 from tests.devices.simulated import NAME, Simulator, simulated
 from tests.devices.uses import commands, uses
 

@@ -9,7 +9,7 @@ from horoball.runtime.devices import available, check_name, has_float64, resolve
 from horoball.storage.settings import SettingError
 from horoball.training import TrainConfig
 from horoball.training.state import run_digest
-from horoball.training.table.run import train
+from horoball.training.table.train import train
 
 
 def test_auto_is_the_first_device_there_is() -> None:

@@ -16,7 +16,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import horoball as hb
 from horoball.data import ArrayTable, branching_diffusion
 from horoball.training import TrainConfig
-from horoball.training.table.run import train
+from horoball.training.table.train import train
 
 X = branching_diffusion(depth=3).x.numpy()
 FAST = {"max_epochs": 3, "hidden": (16,), "random_state": 0}

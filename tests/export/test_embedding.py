@@ -19,7 +19,8 @@ from scipy.sparse import csr_matrix
 from horoball.data import ArrayTable, read
 from horoball.export.embedding import ABOUT, embed_file, embed_folder
 from horoball.training import TrainConfig
-from horoball.training.table.run import Run, train
+from horoball.training.table.run import Run
+from horoball.training.table.train import train
 
 
 @pytest.fixture(scope="module")

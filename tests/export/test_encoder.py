@@ -18,7 +18,8 @@ from horoball.data import ArrayTable
 from horoball.data.tables.covariates import Covariates
 from horoball.export import OUTPUTS, export
 from horoball.training import TrainConfig
-from horoball.training.table.run import Run, train
+from horoball.training.table.run import Run
+from horoball.training.table.train import train
 
 ROWS = 10_000
 SHORT = TrainConfig(max_epochs=2, batch_size=1024, distance_weight=0.0, learning_rate=1e-2)

@@ -25,7 +25,7 @@ from horoball.likelihoods import (
     make_likelihood,
 )
 from horoball.training import TrainConfig
-from horoball.training.table.run import train
+from horoball.training.table.train import train
 
 TOLERANCE = {torch.float64: 1e-12, torch.float32: 2e-5}  # relative
 FEATURES = 3

@@ -16,7 +16,7 @@ from horoball.data import ArrayTable, branching_diffusion
 from horoball.manifolds import PoincareBall
 from horoball.neighbors import Index, query_vectors, vectors
 from horoball.training import TrainConfig
-from horoball.training.table.run import train
+from horoball.training.table.train import train
 
 K, QUERIES, CANDIDATES = 10, 100, 50
 

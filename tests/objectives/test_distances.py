@@ -17,8 +17,9 @@ from horoball.models import VAE, ModelConfig
 from horoball.objectives.distances import DistanceTerm
 from horoball.training import TrainConfig, fit
 from horoball.training.request import map_weight
-from horoball.training.table.landmarks import with_landmarks
-from horoball.training.table.run import Run, train
+from horoball.training.table.maps.landmarks import with_landmarks
+from horoball.training.table.run import Run
+from horoball.training.table.train import train
 
 
 def model(c: float = 1.0) -> VAE:

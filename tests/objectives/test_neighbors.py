@@ -16,7 +16,7 @@ from horoball.data.tables.neighborhood import Neighborhood
 from horoball.objectives import NeighborTerm
 from horoball.objectives.chords import ChordPoints, chord_distance
 from horoball.training import TrainConfig
-from horoball.training.table.run import train
+from horoball.training.table.train import train
 
 CURVATURES = (0.0, 0.5, 2.0)
 

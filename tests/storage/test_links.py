@@ -29,7 +29,8 @@ from horoball.training import TrainConfig
 from horoball.training.graph.fit import FREE_TRAINING
 from horoball.training.graph.run import GRAPH, GraphRun, train_graph
 from horoball.training.state import BEST, FINAL, LAST, METRICS
-from horoball.training.table.run import Run, train
+from horoball.training.table.run import Run
+from horoball.training.table.train import train
 
 pytestmark = [
     pytest.mark.skipif(os.name == "nt", reason="links need rights there, and there are no pipes"),

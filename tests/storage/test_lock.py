@@ -15,7 +15,7 @@ from horoball.storage.lock import LOCK, only_run
 from horoball.training import TrainConfig
 from horoball.training.graph.fit import FREE_TRAINING
 from horoball.training.graph.run import train_graph
-from horoball.training.table.run import train
+from horoball.training.table.train import train
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning")  # of Fabric, at import
 

@@ -15,7 +15,7 @@ from horoball.data import ArrayTable
 from horoball.storage.checkpoint import load_checkpoint, save_checkpoint
 from horoball.storage.optimizer import load_optimizer, optimizer_tensors
 from horoball.training import TrainConfig
-from horoball.training.table.run import train
+from horoball.training.table.train import train
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning")  # of Fabric, at import
 Tensors = dict[str, Tensor]
@@ -88,7 +88,7 @@ import sys, torch
 from pathlib import Path
 from horoball.data import ArrayTable
 from horoball.training import TrainConfig
-from horoball.training.table.run import train
+from horoball.training.table.train import train
 x = torch.randn(60, 4, generator=torch.Generator().manual_seed(0))
 train(ArrayTable(x), {"hidden": (int(sys.argv[2]),)}, TrainConfig(max_epochs=3), Path(sys.argv[1]), resume=True)
 """

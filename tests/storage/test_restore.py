@@ -20,7 +20,8 @@ from horoball.storage.checkpoint import load_checkpoint, save_checkpoint
 from horoball.training import TrainConfig
 from horoball.training.graph.run import GRAPH, GraphRun, train_graph
 from horoball.training.state import FINAL, LAST
-from horoball.training.table.run import Run, train
+from horoball.training.table.run import Run
+from horoball.training.table.train import train
 
 NAN = math.nan
 UNDESCRIBED = "(holds weights without a description of their model|does not hold a whole model: )"

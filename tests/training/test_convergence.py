@@ -17,7 +17,7 @@ from horoball.data.tables.array_table import ArrayTable
 from horoball.manifolds.rim import RimWarning
 from horoball.training import TrainConfig
 from horoball.training.convergence import warn_if_diverged, warn_if_unfinished
-from horoball.training.table.run import train
+from horoball.training.table.train import train
 from horoball.viewer.run import view_run
 
 X = branching_diffusion(depth=3).x.numpy()

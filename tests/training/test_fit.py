@@ -25,7 +25,7 @@ from horoball.training import TrainConfig, fit, loop
 from horoball.training import state as states
 from horoball.training.progress import Silent
 from horoball.training.table import run as runs
-from horoball.training.table.run import train as train_run
+from horoball.training.table.train import train as train_run
 
 SCRIPT = [sys.executable, "-m", "tests.training.script"]
 ENVIRONMENT = os.environ | {"OMP_NUM_THREADS": "1", "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}

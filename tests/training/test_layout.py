@@ -9,8 +9,8 @@ import torch
 from horoball import PoincareBall, PoincareVAE
 from horoball.data import ArrayTable
 from horoball.objectives import PlaceTerm
-from horoball.training.table.landmarks import surveyed
-from horoball.training.table.layout import layout
+from horoball.training.table.maps.landmarks import surveyed
+from horoball.training.table.maps.layout import layout
 
 RNG = np.random.default_rng(0)
 GROUP = np.repeat(np.arange(6), 30)

@@ -22,7 +22,8 @@ from horoball.storage.checkpoint import load_checkpoint, save_checkpoint
 from horoball.training import TrainConfig
 from horoball.training.table.impute import impute
 from horoball.training.table.mixed_start import mixed_start
-from horoball.training.table.run import Run, train
+from horoball.training.table.run import Run
+from horoball.training.table.train import train
 from tests.commands import done, refused
 from tests.data.columns.messy import messy
 

@@ -16,7 +16,8 @@ from horoball.training.state import FINAL
 from horoball.training.table.filled_points import filled_points
 from horoball.training.table.impute import impute
 from horoball.training.table.residuals import RESIDUALS, expected_covariance, given_observed
-from horoball.training.table.run import Run, train
+from horoball.training.table.run import Run
+from horoball.training.table.train import train
 
 
 def covariance(size: int = 4) -> torch.Tensor:

@@ -15,7 +15,8 @@ from horoball.training import TrainConfig, state
 from horoball.training.graph.fit import FREE_TRAINING
 from horoball.training.graph.run import train_graph
 from horoball.training.state import BEST, FINAL, LAST, METRICS, State, save
-from horoball.training.table.run import Run, train
+from horoball.training.table.run import Run
+from horoball.training.table.train import train
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning")  # of Fabric, at import
 X = torch.randn(60, 4, generator=torch.Generator().manual_seed(0))

@@ -14,8 +14,8 @@ from horoball.data import ArrayTable, Order, geodesics
 from horoball.data.readers.parquet import ParquetTable
 from horoball.objectives import DistanceTerm, PlaceTerm
 from horoball.training.request import table_fit
-from horoball.training.table.run import train
-from horoball.training.table.sampled import with_sample
+from horoball.training.table.maps.sampled import with_sample
+from horoball.training.table.train import train
 
 X = torch.randn(90, 3, generator=torch.Generator().manual_seed(0))
 

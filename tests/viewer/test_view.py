@@ -14,7 +14,8 @@ from horoball.data import ArrayTable, read
 from horoball.manifolds import PoincareBall
 from horoball.manifolds.projection import frechet_mean, project
 from horoball.training import TrainConfig
-from horoball.training.table.run import Run, train
+from horoball.training.table.run import Run
+from horoball.training.table.train import train
 from horoball.viewer import View, view, view_run
 from horoball.viewer.atlas import make_atlas
 from horoball.viewer.command import view_files

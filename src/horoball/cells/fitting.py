@@ -16,7 +16,7 @@ from horoball.storage.settings import called
 from horoball.training.config import TrainConfig
 from horoball.training.progress import watched
 from horoball.training.request import CELLS, TABLES, table_fit
-from horoball.training.table.run import train
+from horoball.training.table.train import train
 
 __all__ = ["fit"]
 

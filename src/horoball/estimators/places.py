@@ -26,7 +26,7 @@ def table_points(run: Run, table: Table) -> np.ndarray:
     Example:
         >>> from horoball.data import ArrayTable
         >>> from horoball.training import TrainConfig
-        >>> from horoball.training.table.run import train
+        >>> from horoball.training.table.train import train
         >>> table = ArrayTable(torch.randn(40, 6))
         >>> table_points(train(table, {"hidden": (8,)}, TrainConfig(max_epochs=1)), table).shape
         (40, 6)
@@ -50,7 +50,7 @@ def places_of(run: Run, table: Table, found: Taxonomy, *, seed: int = 0) -> Plac
         >>> from horoball.data import ArrayTable
         >>> from horoball.hierarchy import taxonomy, tree
         >>> from horoball.training import TrainConfig
-        >>> from horoball.training.table.run import train
+        >>> from horoball.training.table.train import train
         >>> table = ArrayTable(torch.randn(40, 6))
         >>> run = train(table, {"hidden": (8,)}, TrainConfig(max_epochs=1))
         >>> groups = taxonomy(tree(next(table.blocks()), draws=0), [3])
@@ -69,7 +69,7 @@ def save_places(placer: Placer, run: Run, folder: Path) -> None:
         >>> import tempfile
         >>> from horoball.data import ArrayTable
         >>> from horoball.training import TrainConfig
-        >>> from horoball.training.table.run import train
+        >>> from horoball.training.table.train import train
         >>> run = train(ArrayTable(torch.randn(40, 6)), {"hidden": (8,)}, TrainConfig(max_epochs=1))
         >>> folder = Path(tempfile.mkdtemp())
         >>> save_places(Placer(torch.randn(4, 6), [[0], [0], [1], [1]], (0.1, 0.1, 1, 0, 1, 0)), run, folder)

@@ -37,7 +37,8 @@ from horoball.training.config import TrainConfig
 from horoball.training.progress import watched
 from horoball.training.request import TABLES, stored_options, table_fit
 from horoball.training.table.impute import impute
-from horoball.training.table.run import Run, train
+from horoball.training.table.run import Run
+from horoball.training.table.train import train
 
 __all__ = ["PoincareVAE"]
 

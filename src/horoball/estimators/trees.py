@@ -61,7 +61,7 @@ def table_tree(
     Example:
         >>> from horoball.data import ArrayTable
         >>> from horoball.training import TrainConfig
-        >>> from horoball.training.table.run import train
+        >>> from horoball.training.table.train import train
         >>> table = ArrayTable(torch.randn(40, 6))
         >>> run = train(table, {"hidden": (8,)}, TrainConfig(max_epochs=1))
         >>> table_tree(run, table, draws=2).leaves
@@ -116,7 +116,7 @@ def table_taxonomy(
     Example:
         >>> from horoball.data import ArrayTable
         >>> from horoball.training import TrainConfig
-        >>> from horoball.training.table.run import train
+        >>> from horoball.training.table.train import train
         >>> table = ArrayTable(torch.randn(40, 6))
         >>> run = train(table, {"hidden": (8,)}, TrainConfig(max_epochs=1))
         >>> table_taxonomy(run, table, table_tree(run, table, draws=0), [4]).levels.shape

@@ -53,7 +53,7 @@ def embed_file(run: Run, table: Table, path: Path, first: int = 0, of: str = "")
         >>> import numpy as np, pyarrow.parquet as pq, tempfile
         >>> from horoball.data import ArrayTable
         >>> from horoball.training import TrainConfig
-        >>> from horoball.training.table.run import train
+        >>> from horoball.training.table.train import train
         >>> table = ArrayTable(np.random.default_rng(0).normal(size=(100, 4)))
         >>> path = Path(tempfile.mkdtemp()) / "z.parquet"
         >>> embed_file(train(table, {"hidden": (8,)}, TrainConfig(max_epochs=1)), table, path)
@@ -161,7 +161,7 @@ def embed_folder(
         >>> import numpy as np, tempfile
         >>> from horoball.data import ArrayTable
         >>> from horoball.training import TrainConfig
-        >>> from horoball.training.table.run import train
+        >>> from horoball.training.table.train import train
         >>> table = ArrayTable(np.random.default_rng(0).normal(size=(100, 4)))
         >>> run = train(table, {"hidden": (8,)}, TrainConfig(max_epochs=1))
         >>> folder = Path(tempfile.mkdtemp())

@@ -40,7 +40,7 @@ class EncoderProgram(nn.Module):
     Example:
         >>> from horoball.data import ArrayTable
         >>> from horoball.training import TrainConfig
-        >>> from horoball.training.table.run import train
+        >>> from horoball.training.table.train import train
         >>> run = train(ArrayTable(torch.randn(100, 4)), {"hidden": (8,)}, TrainConfig(max_epochs=1))
         >>> x = torch.randn(3, 4)
         >>> x[1, 2] = torch.nan
@@ -106,7 +106,7 @@ def export(run: Run, path: str | Path) -> None:
         >>> import tempfile
         >>> from horoball.data import ArrayTable
         >>> from horoball.training import TrainConfig
-        >>> from horoball.training.table.run import train
+        >>> from horoball.training.table.train import train
         >>> x = torch.randn(100, 4)
         >>> run = train(ArrayTable(x), {"hidden": (8,)}, TrainConfig(max_epochs=1))
         >>> path = Path(tempfile.mkdtemp()) / "encoder.pt2"

@@ -17,7 +17,8 @@ from horoball.manifolds import PoincareBall
 from horoball.numerics.random import generator_for
 from horoball.objectives import log_likelihood
 from horoball.training.config import TrainConfig
-from horoball.training.table.run import Run, train
+from horoball.training.table.run import Run
+from horoball.training.table.train import train
 
 __all__ = ["Candidate", "Candidates", "Difference", "compare_geometries", "difference"]
 

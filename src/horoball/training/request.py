@@ -23,7 +23,7 @@ from horoball.training.config import TrainConfig
 from horoball.training.graph.fit import training_for
 from horoball.training.graph.run import encoder_for
 from horoball.training.record import FitRecord
-from horoball.training.table.landmarks import searches_all_pairs
+from horoball.training.table.maps.landmarks import searches_all_pairs
 
 __all__ = [
     "CELLS",

@@ -49,7 +49,7 @@ def view_files(
     Example:
         >>> import tempfile, numpy as np
         >>> from horoball.training import TrainConfig
-        >>> from horoball.training.table.run import train
+        >>> from horoball.training.table.train import train
         >>> folder = Path(tempfile.mkdtemp())
         >>> np.save(folder / "rows.npy", np.random.default_rng(0).normal(size=(100, 4)))
         >>> from horoball.data import read

@@ -52,7 +52,7 @@ def view_run(
     Example:
         >>> from horoball.data import ArrayTable
         >>> from horoball.training import TrainConfig
-        >>> from horoball.training.table.run import train
+        >>> from horoball.training.table.train import train
         >>> table = ArrayTable(torch.randn(100, 4), labels=np.repeat(["a", "b"], 50))
         >>> run = train(table, {"hidden": (8,)}, TrainConfig(max_epochs=1))
         >>> view_run(run, table, features=["x0"])

@@ -23,7 +23,7 @@ from horoball.data.tables.array_table import ArrayTable
 from horoball.data.tables.covariates import Covariates
 from horoball.data.tables.table import Order, Table
 from horoball.training import TrainConfig
-from horoball.training.table.run import train
+from horoball.training.table.train import train
 from horoball.viewer import view_run
 
 ROWS = 103  # a prime: no stretch and no batch divides it

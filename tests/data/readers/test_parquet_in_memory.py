@@ -14,7 +14,7 @@ import torch
 from horoball.data import ArrayTable, Table, read
 from horoball.data.readers import parquet
 from horoball.training import TrainConfig
-from horoball.training.table.run import train
+from horoball.training.table.train import train
 
 ROWS, FEATURES = 300, 4
 

@@ -17,7 +17,8 @@ from horoball.data.tables.outliers import OutlierWarning, RowSample
 from horoball.data.tables.standardizer import Standardizer, summarize
 from horoball.numerics.kernels import bounded
 from horoball.training import TrainConfig
-from horoball.training.table.run import Run, train
+from horoball.training.table.run import Run
+from horoball.training.table.train import train
 
 
 def rows_of(n: int = 400, seed: int = 0) -> np.ndarray:

@@ -11,7 +11,8 @@ from horoball.data.tables.covariates import Covariates
 from horoball.data.tables.standardizer import Standardized, Standardizer, Summary, common_spread, summarize
 from horoball.data.tables.table import Order
 from horoball.training import TrainConfig
-from horoball.training.table.run import Run, train
+from horoball.training.table.run import Run
+from horoball.training.table.train import train
 
 
 def rows_of(rows: int = 57) -> np.ndarray:

@@ -44,7 +44,7 @@ def impute(run: Run, table: Table, *, draws: int = 0, samples: int = 200, seed: 
         >>> import numpy as np
         >>> from horoball.data.readers.mixed import read_columns
         >>> from horoball.training import TrainConfig
-        >>> from horoball.training.table.run import train
+        >>> from horoball.training.table.train import train
         >>> x = np.random.default_rng(0).normal(size=(100, 1)) * np.ones(3)
         >>> x[0, 1] = np.nan
         >>> table = read_columns(x)

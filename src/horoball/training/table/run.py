@@ -3,59 +3,39 @@
 from __future__ import annotations
 
 import copy
-import logging
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, Self, cast
 
-import numpy as np
 import torch
-from scipy.sparse import csr_matrix
 from torch import Tensor
 
 from horoball.data.cells.cell_table import cell_table, is_cells
 from horoball.data.columns.encoding import decode
 from horoball.data.readers.mixed import read_fitted
 from horoball.data.readers.tables import read
-from horoball.data.tables.array_table import held_out
 from horoball.data.tables.standardizer import Standardized, Standardizer, stored_scaler
 from horoball.data.tables.table import Table
 from horoball.data.vectors.vector_table import read_vectors
 from horoball.distributions import BallNormal
-from horoball.distributions.von_mises_fisher import direction
 from horoball.manifolds.rim import rim_report
 from horoball.models.table.column_view import ColumnView
-from horoball.models.table.decoder import Decoder
 from horoball.models.table.encoder import Encoder, network_input
-from horoball.models.table.vae import VAE, ModelConfig
+from horoball.models.table.vae import VAE
 from horoball.numerics.random import generator_for
-from horoball.objectives import DistanceTerm, PlaceTerm, elbo, log_likelihood
+from horoball.objectives import elbo, log_likelihood
 from horoball.runtime.devices import resolved
-from horoball.runtime.memory import memory_asked
 from horoball.storage.checkpoint import load_checkpoint, save_checkpoint
-from horoball.storage.lock import only_run
 from horoball.storage.restore import model_tensors, reject_incomplete, stored_model
-from horoball.training.config import TrainConfig
 from horoball.training.history import stored_history
-from horoball.training.progress import Progress
 from horoball.training.record import TableRecord
-from horoball.training.state import FINAL, LAST, State, check_output_dir, check_resumable
-from horoball.training.table.category_start import start_at_category_means
+from horoball.training.state import FINAL, LAST
 from horoball.training.table.filled_points import filled_points
-from horoball.training.table.fit import fit
-from horoball.training.table.head_start import head_start
-from horoball.training.table.landmarks import searches_all_pairs, surveyed, with_landmarks
-from horoball.training.table.layout import layout
-from horoball.training.table.mixed_start import mixed_start
-from horoball.training.table.residuals import RESIDUAL_ROWS, RESIDUALS, residual_covariance, stored_residuals
-from horoball.training.table.sampled import with_sample
-from horoball.training.table.start import Start, uniform_start
+from horoball.training.table.residuals import RESIDUALS, stored_residuals
+from horoball.training.table.start import Start
 
-__all__ = ["Evaluation", "Run", "train"]
-
-_log = logging.getLogger("horoball")
+__all__ = ["Evaluation", "Run"]
 
 
 class Evaluation(NamedTuple):
@@ -79,6 +59,8 @@ class Run:
     Example:
         >>> import tempfile
         >>> from horoball.data import ArrayTable
+        >>> from horoball.training import TrainConfig
+        >>> from horoball.training.table.train import train
         >>> table = ArrayTable(torch.randn(200, 5))
         >>> run = train(table, {"hidden": (16,)}, TrainConfig(max_epochs=1))
         >>> folder = Path(tempfile.mkdtemp())
@@ -222,6 +204,8 @@ class Run:
 
         Example:
             >>> from horoball.data import ArrayTable
+            >>> from horoball.training import TrainConfig
+            >>> from horoball.training.table.train import train
             >>> table = ArrayTable(torch.randn(200, 5))
             >>> train(table, {"hidden": (16,)}, TrainConfig(max_epochs=1)).evaluate(table, samples=10).rows
             200
@@ -300,147 +284,3 @@ class Run:
 def _unnamed(columns: list[str]) -> bool:
     """Whether columns have the names that an array is given."""
     return all(name == f"x{i}" for i, name in enumerate(columns))
-
-
-def train(
-    table: Table,
-    model: dict[str, Any],
-    config: TrainConfig,
-    folder: Path | None = None,
-    *,
-    label: str | None = None,
-    ids: str | None = None,
-    key: str | None = None,
-    resume: bool = False,
-    warm: Run | None = None,
-    progress: Progress | None = None,
-) -> Run:
-    """Fit a model to a table: look at the numbers, scale them, hold some rows out, train.
-
-    Args:
-        table: Rows.
-        model: Fields of `ModelConfig` other than features; likelihood may be "auto". See `table_fit`.
-        config: Training settings.
-        folder: Folder for checkpoints and the fitted model; None writes nothing.
-        label: Name of the label column, for the record.
-        ids: Name of the column with the rows' names, for the record.
-        key: Key of the embedding in AnnData, for the record.
-        resume: Resume the run in the folder.
-        warm: A fitted model of the same columns to start from, with its scaling, whatever else is given.
-        progress: Progress reporter.
-
-    Example:
-        >>> from horoball.data import ArrayTable
-        >>> table = ArrayTable(torch.randn(200, 5))
-        >>> run = train(table, {"d": 2, "hidden": (16,)}, TrainConfig(max_epochs=2))
-        >>> next(run.embed(table)).shape
-        torch.Size([200, 2])
-    """
-    with only_run(folder), memory_asked():
-        check_output_dir(folder, resume=resume)
-        names = {"label": label, "ids": ids, "key": key}
-        return _train(table, model, config, folder, names, resume=resume, warm=warm, progress=progress)
-
-
-def _train(
-    table: Table,
-    model: dict[str, Any],
-    config: TrainConfig,
-    folder: Path | None,
-    names: dict[str, Any],
-    *,
-    resume: bool,
-    warm: Run | None,
-    progress: Progress | None,
-) -> Run:
-    """The same with the folder locked."""
-    if warm is not None:
-        start = warm.as_start()
-    else:
-        start = mixed_start(table, model) if table.mixed else uniform_start(table, model)
-    scaler, model_config = start.scaler, ModelConfig(features=table.features, **start.fields)
-    vae = VAE.from_config(model_config, generator=generator_for(config.seed)).float()  # as rows are
-    output = start.apply(vae.likelihood)
-    if isinstance(vae.decoder, Decoder):
-        vae.decoder.start_at(output)
-    if vae.covariates and warm is None:
-        start_at_category_means(vae, table if scaler is None else Standardized(table, scaler))
-    if warm is not None:
-        vae.load_state_dict(warm.model.state_dict())
-    record = TableRecord(
-        model=model_config,
-        training=config,
-        columns=table.columns,
-        rows=table.rows,
-        data=table.fingerprint(),
-        whole=start.whole,
-        covariates={} if table.covariates is None else table.covariates.categories,
-        reading=dict(table.reading),
-        schema=warm.record.schema if warm is not None else [] if table.schema is None else table.schema.as_json(),
-        **names,
-    )
-    run = Run(vae, record, scaler)
-    if resume:
-        check_resumable(folder, record)
-    rows, held, term = _with_term(run, table, warm=warm is not None)
-    if (
-        isinstance(term, PlaceTerm)
-        and warm is None
-        and not (resume and folder is not None and (folder / LAST).exists())
-    ):
-        head_start(vae, rows, config)
-    options: dict[str, Any] = {"validation": held, "resume": resume, "progress": progress, "term": term}
-    scaling = {} if scaler is None else scaler.tensors()
-    state: State = fit(vae, rows, config, folder, extra=scaling, record=record, **options)
-    run.history, run.digest = state.history, state.run
-    vae.eval()
-    if table.mixed and not vae.covariates:
-        fewer = warm is not None and warm.residuals is not None and table.rows < warm.record.rows
-        run.residuals = warm.residuals if warm is not None and fewer else _residuals(run, table, config.seed)
-    if folder is not None and int(os.environ.get("RANK", "0")) == 0:
-        run.save(folder)
-    return run
-
-
-def _residuals(run: Run, table: Table, seed: int) -> Tensor | None:
-    """How residuals go together, from rows that are spread over the table."""
-    step = -(-table.rows // RESIDUAL_ROWS)
-    rows = torch.cat([block[::step] for block in run.scaled(table).blocks()])
-    return residual_covariance(run.model, rows.to(run.device), seed)
-
-
-def _with_term(run: Run, table: Table, *, warm: bool) -> tuple[Table, Table | None, DistanceTerm | PlaceTerm | None]:
-    """Rows to train on, rows held out, and the term of a map, if there is one; warm, layouts start at the model's."""
-    config, model, seen = run.record.training, run.record.model, run.scaled(table)
-    if config.distance_weight == 0:
-        return *seen.split(config.validation, config.seed), None
-    _log.info("Distance weight: %g; geodesics of the 20-neighbor graph are computed first.", config.distance_weight)
-    laid_out = config.locality > 0 and table.covariates is None  # how batches lie to each other is the model's to find
-
-    def places(x: Tensor, graph: csr_matrix, lengths: Tensor, landmarks: np.ndarray) -> Tensor:
-        with torch.no_grad():
-            start = run.model.posterior(x).loc if warm else None
-        shape: dict[str, Any] = {"locality": config.locality, "start": start, "seed": config.seed}
-        return layout(run.model.ball, model.d, graph, lengths, landmarks, **shape)
-
-    if searches_all_pairs(table, library=model.library) or table.covariates is not None:
-        # Landmarks are trained on, so none is drawn from the rows that are held out.
-        candidates = np.setdiff1d(np.arange(table.rows), held_out(table.rows, config.validation, config.seed))
-        view = run.distance_view if table.mixed else direction if model.unit_input else None
-        options: dict[str, Any] = {"log": model.log_input, "library": model.library, "view": view}
-        term: DistanceTerm | PlaceTerm
-        if laid_out:
-            found = surveyed(seen, candidates=candidates, **options)
-            x = torch.cat(list(found.table.blocks()))
-            term, seen = PlaceTerm(), found.table.beside(places(x, found.graph, found.lengths, found.landmarks))
-        else:
-            seen, term = with_landmarks(seen, candidates=candidates, **options)
-        return *seen.split(config.validation, config.seed), term
-
-    def points(x: Tensor) -> Tensor:
-        if table.mixed:
-            return run.distance_view(x)
-        return direction(x) if model.unit_input else x.log1p() if model.log_input else x
-
-    parts = seen.split(config.validation, config.seed)
-    return with_sample(*parts, points, seed=config.seed, places=places if laid_out else None)

@@ -18,7 +18,7 @@ from horoball.data.tables.geodesics import neighbor_graph, shortest_paths
 from horoball.data.tables.table import Batch, Order, Table
 from horoball.objectives.distances import DistanceTerm
 from horoball.objectives.places import PlaceTerm
-from horoball.training.table.landmarks import in_medians
+from horoball.training.table.maps.landmarks import in_medians
 
 __all__ = ["SampledTable", "with_sample"]
 

@@ -18,7 +18,7 @@ from horoball.models.table.vae import VAE
 from horoball.objectives.places import PlaceTerm
 from horoball.runtime.devices import resolved
 from horoball.training.config import TrainConfig
-from horoball.training.table.rate import rise_and_fall
+from horoball.training.table.maps.rate import rise_and_fall
 
 __all__ = ["head_start"]
 

@@ -15,7 +15,7 @@ from horoball.data.tables.neighborhood import Neighborhood
 from horoball.manifolds import PoincareBall
 from horoball.objectives.chords import ChordPoints
 from horoball.objectives.mean_terms import mean_distance_term, mean_neighbor_term
-from horoball.training.table.rate import rise_and_fall
+from horoball.training.table.maps.rate import rise_and_fall
 
 __all__ = ["layout"]
 
