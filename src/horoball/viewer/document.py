@@ -30,6 +30,7 @@ SCRIPTS = (
     "ground.js",
     "frames.js",
     "names.js",
+    "density.js",
     "overlay.js",
     "details.js",
     "legend.js",

@@ -4,8 +4,6 @@
 // none; by numbers it has the color of their mean. Done when the coloring changes, never in a frame.
 const tint = clades && { css: new Array(clades.nodes), rgb: new Array(clades.nodes), share: new Float32Array(clades.nodes), top: new Int32Array(clades.nodes), strong: new Uint8Array(clades.nodes) };
 
-const mix = (from, to, t) => from.map((x, k) => Math.round(x + (to[k] - x) * t));
-
 function colorBranches() {
   const column = columns[state.color];
   const { lookup, index } = coloring(column);

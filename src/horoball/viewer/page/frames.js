@@ -8,8 +8,9 @@ function clipSpace() {
 
 const parts = (hex) => rgb(hex).map((x) => x / 255);
 
-function drawMap(ratio, count = n) {
+function drawMap(ratio, count = n, moving = false) {
   drawGround(ratio);
+  if (state.density) drawContours(ratio, moving);
   if (clades && state.skeleton) drawSkeleton(ratio);
   const screen = clipSpace();
   const fine = Math.min(0.42, Math.max(0.06, 20 / Math.sqrt(edges.length + 1)));
@@ -29,7 +30,7 @@ function draw() {
   waiting = 0;
   if (!renderer || stage.hidden) return;
   const moving = isMoving();
-  drawMap(size.ratio, moving ? budget.points : n);
+  drawMap(size.ratio, moving ? budget.points : n, moving);
   // An empty canvas costs a frame as much as a full one.
   const marks = state.pinned >= 0 || state.hover >= 0 || state.found.length || state.lasso || state.kept >= 0;
   const named = state.names && budget.points >= n && namedColumns().length; // where points have to wait, names do too

@@ -27,7 +27,9 @@ function start() {
   element("thumbnails-switch").hidden = !meta.images;
   const named = hasDisc && (meta.levels || columns.some((column) => column.kind === "category"));
   element("names-switch").hidden = !named;
-  element("options").hidden = !edges.length && !meta.images && !clades && !named;
+  element("density").checked = state.density;
+  element("density-switch").hidden = !hasDisc || n < 20;
+  element("options").hidden = !clades && (!hasDisc || (n < 20 && !edges.length && !meta.images && !named));
   welcome();
   element("hint").hidden = !hasDisc;
   box.placeholder = names ? "Search by name" : "Search by row";
@@ -86,6 +88,10 @@ element("names").addEventListener("change", (event) => {
   state.names = event.target.checked;
   requestDraw();
 });
+element("density").addEventListener("change", (event) => {
+  state.density = event.target.checked;
+  requestDraw();
+});
 element("thumbnails").addEventListener("change", (event) => {
   state.thumbnails = event.target.checked;
   requestDraw();
@@ -108,6 +114,7 @@ window.horoball = {
     return budget.points;
   },
   names: () => placedNames(flat(canvases.over)).map(({ text, x, y }) => [text, x, y]),
+  contours: () => (state.density ? seenContours() : []),
   visible: () => Array.from({ length: n }, (_, i) => i).filter(allowed).length,
   get view() {
     const { g, zoom, offset, hover: hovered, pinned, color } = state;

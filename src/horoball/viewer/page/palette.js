@@ -10,6 +10,8 @@ const MISSING = { light: [176, 180, 190], dark: [96, 104, 120] };
 const rgb = (hex) => [1, 3, 5].map((k) => parseInt(hex.slice(k, k + 2), 16));
 const css = (color) => `rgb(${color[0]},${color[1]},${color[2]})`;
 
+const mix = (from, to, t) => from.map((x, k) => Math.round(x + (to[k] - x) * t));
+
 const LISTED = CATEGORIES.light.split(" ").length;
 
 // A color of a hue, in one of three lightnesses.

@@ -102,6 +102,12 @@ function svg() {
   const { rings, spokes } = grid();
   for (const ring of rings) disc(inner, ring.center, ring.radius, { stroke: palette.grid });
   node(inner, "path", { d: spokes.map(([p, q]) => arcPath(p, q)).join(""), stroke: palette.grid });
+  if (state.density) {
+    seenContours().forEach((lines, k) => {
+      const d = lines.map(([p, q]) => `M${p.map(round).join(" ")}L${q.map(round).join(" ")}`).join("");
+      node(inner, "path", { d, stroke: css(contourColor(k)), "stroke-linecap": "round" });
+    });
+  }
   if (state.edges && edges.length) {
     const paths = [];
     for (let k = 0; k < edges.length; k += 2) {

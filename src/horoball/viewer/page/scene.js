@@ -21,6 +21,7 @@ const state = {
   thumbnails: Boolean(meta.images),
   edges: true,
   names: true, // of groups
+  density: n >= 500 && n <= 20000 && !edges.length && !meta.images && !meta.tree, // contours, where they are not too much
   skeleton: true, // the tree in the disc
   support: 0, // branches with less are left out of the tree
   folded: new Set(), // nodes whose branches are collapsed
