@@ -32,25 +32,26 @@ __all__ = ["fused_exp", "is_fused"]
 _SHORT = 1e-4  # floor of √c·radius: sinh(x)/x is 1 + 2e-9 there, and quotients by x² keep eight digits
 
 
-def is_fused(x: Tensor, ball: PoincareBall, *, in_float64: bool = True) -> bool:
+def is_fused(x: Tensor, ball: PoincareBall, *, in_float64: bool = True, compiled: bool = False) -> bool:
     """Whether points go this way: float32 off the CPU, and c known to be above 0.
 
     Args:
         x: Points.
         ball: The ball.
         in_float64: Whether it is computed in float64, which the device has to have then.
+        compiled: Whether it is for compiled graphs too, on every device.
 
     Example:
         >>> from horoball import PoincareBall
         >>> is_fused(torch.zeros(2), PoincareBall(1.0))
         False
     """
+    in_compiled = compiled and torch.compiler.is_compiling()
     return (
         x.dtype == torch.float32
-        and x.device.type not in ("cpu", "meta")
+        and (in_compiled or (x.device.type not in ("cpu", "meta") and not in_graph()))
         and (has_float64(x.device) or not in_float64)
         and (ball.learnable or not (isinstance(ball.c, Tensor) or ball.is_euclidean))
-        and not in_graph()
     )
 
 

@@ -79,7 +79,7 @@ class Gyroplane(nn.Module):
         kind = torch.promote_types(z.dtype, weight.dtype)
         work = kind if kind in REACH else torch.float32  # half precision has no digits to spare, nor have its products
         z, weight, bias = z.to(work), weight.to(work), bias.to(work)
-        if is_fused(z, self.ball, in_float64=False):
+        if is_fused(z, self.ball, in_float64=False, compiled=True):
             return fused_gyroplane(z, weight, bias, c).to(kind)
         # A CPU is asked whether a point is far out; other devices are not waited for.
         f = near_gyroplane(z, weight, bias, c)
