@@ -30,7 +30,7 @@ class _Terminal(io.StringIO):
 
 def use_run(folder: Path) -> Use:
     """Load a run, embed rows, decode points, print what it says of itself."""
-    from horoball.cli.fit import info
+    from horoball.cli.models import info
     from horoball.data import ArrayTable
     from horoball.training.table.run import Run
 

@@ -1,11 +1,11 @@
-"""Commands that make a model and say what it is: `horoball fit`, `info`."""
+"""The command that makes a model of a table: `horoball fit`."""
 
 from __future__ import annotations
 
 import os
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -30,11 +30,8 @@ from horoball.cli.arguments import (
     number,
     posterior_name,
 )
-from horoball.cli.console import app, console, log_to_console, print_table, reports_errors, say
-
-if TYPE_CHECKING:
-    from horoball.training.record import TableRecord
-    from horoball.training.table.run import Run
+from horoball.cli.console import app, console, log_to_console, reports_errors, say
+from horoball.cli.run_summary import show_run
 
 __all__: list[str] = []
 
@@ -226,61 +223,4 @@ def fit(
             run = train(table, model, config, output, label=label, ids=id_, resume=resume, progress=progress)
         except Interrupted as stopped:
             raise KeyboardInterrupt(f"{stopped} Resume with the same command and --resume.") from None
-    _show(run, output)
-
-
-@app.command()
-@reports_errors
-def info(
-    run: Annotated[Path | None, typer.Argument(help="The folder that `horoball fit` wrote.")] = None,
-    device: Annotated[
-        str | None, typer.Option(help="Say instead what this name stands for: auto, cpu, cuda, mps.")
-    ] = None,
-) -> None:
-    """Print what a run is and how it went; or what `--device` would use on this machine.
-
-    Example: horoball info run
-    """
-    if (run is None) == (device is None):
-        raise ValueError("info expects either the folder of a run or --device: horoball info run, or --device auto.")
-    if device is not None:
-        from horoball.runtime.devices import described
-
-        print_table(described(device))
-    if run is not None:
-        from horoball.training.table.run import Run
-
-        _show(Run.load(run), run)
-
-
-def _show(run: Run, folder: Path) -> None:
-    """Print what a run is and how it went."""
-    record = run.record
-    # The weights are those of the best validation loss, where one was watched.
-    kept = min(run.history, key=lambda line: line.get("validation", -line["epoch"]), default={})
-    results: dict[str, Any] = {"run": str(folder), "rows": record.rows, "columns": len(run.columns)}
-    described = {column.name: f"{column.kind}: {column.reason}" for column in record.columns_of.columns}
-    results |= {"kinds": described} if described else {}
-    results |= {"posterior": record.model.posterior, "d": record.model.d, "c": run.model.ball.c_value}
-    results |= {"likelihood": record.model.likelihood, "settings": _settings(record), "epochs": len(run.history)}
-    results |= {"best epoch": int(kept["epoch"])} if "validation" in kept else {}
-    print_table(results | {name: kept[name] for name in ("loss", "kl", "validation") if name in kept})
-
-
-def _settings(record: TableRecord) -> dict[str, Any]:
-    """The options that the command needs again to resume a run."""
-    training = record.training.as_dict()
-    numbers = (
-        "batch_size",
-        "learning_rate",
-        "beta",
-        "distance_weight",
-        "locality",
-        "validation",
-        "patience",
-        "seed",
-    )
-    asked = {"hidden": list(record.model.hidden), "decoder": record.model.decoder}
-    asked |= {name.replace("_", " "): training[name] for name in numbers}
-    asked |= {name: value for name, value in (("label", record.label), ("ids", record.ids)) if value is not None}
-    return asked | {name: value for name, value in record.reading.items() if value}
+    show_run(run, output)

@@ -1,4 +1,4 @@
-"""Commands that use a model: `horoball embed`, `export`, `evaluate`, `sample`, `impute`."""
+"""Commands that use a model: `horoball embed`, `export`, `evaluate`, `sample`, `impute`, `info`."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from horoball.cli.arguments import (
     TableFile,
 )
 from horoball.cli.console import app, console, print_table, reports_errors, say
+from horoball.cli.run_summary import show_run
 
 __all__: list[str] = []
 
@@ -167,3 +168,27 @@ def fill(
     filled = impute(fitted, table, draws=int(draw), samples=samples, seed=seed)
     write_table(fitted.rows_of(filled[0] if draw else filled), output)
     say(f"{table.rows:,} rows written: {output}")
+
+
+@app.command()
+@reports_errors
+def info(
+    run: Annotated[Path | None, typer.Argument(help="The folder that `horoball fit` wrote.")] = None,
+    device: Annotated[
+        str | None, typer.Option(help="Say instead what this name stands for: auto, cpu, cuda, mps.")
+    ] = None,
+) -> None:
+    """Print what a run is and how it went; or what `--device` would use on this machine.
+
+    Example: horoball info run
+    """
+    if (run is None) == (device is None):
+        raise ValueError("info expects either the folder of a run or --device: horoball info run, or --device auto.")
+    if device is not None:
+        from horoball.runtime.devices import described
+
+        print_table(described(device))
+    if run is not None:
+        from horoball.training.table.run import Run
+
+        show_run(Run.load(run), run)
