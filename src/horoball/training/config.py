@@ -32,6 +32,7 @@ class TrainConfig(Settings):
     learning_rate: float = 1e-3
     decay: float = 1.0  # learning rate of the last epoch as a fraction of the first; geometric in between
     warmup: float = 0.0  # part of the epochs in which the learning rate rises to its value
+    encoder_rate: float = 1.0  # learning rate of the encoder, in units of the others'
     scale_rate: float = 1.0  # learning rate of the likelihood's own parameters, such as scales, in units of the others'
     beta: float = 1.0  # weight of the KL divergence
     distance_weight: float = 0.0  # of the term of a map; 0 is the paper's objective
@@ -52,6 +53,7 @@ class TrainConfig(Settings):
         "learning_rate": Range(0, 10, "0.001 suits most tables.", above=True),
         "decay": Range(0, 100, "1 keeps the learning rate constant, 0.1 ends at a tenth of it.", above=True),
         "warmup": Range(0, 1, "0.1 lets large learning rates start well, 0 starts with the whole."),
+        "encoder_rate": Range(0, 1000, "1 has the encoder learn as fast as the decoder."),
         "scale_rate": Range(0, 1000, "1 has scales learn as fast as weights."),
         "beta": Range(0, 1e6, "1 is the evidence lower bound, 0 leaves the KL divergence out."),
         "distance_weight": Range(0, 1e9, "0 leaves the terms of a map out."),

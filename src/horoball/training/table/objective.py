@@ -45,10 +45,13 @@ class TableObjective(nn.Module):
 
     @property
     def paces(self) -> list[dict[str, Any]]:
-        """Weights, and the likelihood's own parameters, which may have far to go: the logarithm of a scale to −4."""
-        scales = list(self.model.likelihood.parameters()) if self.config.scale_rate != 1 else []
-        weights = [p for p in self.parameters() if all(p is not scale for scale in scales)]
-        groups = [{"params": weights, "pace": 1.0}, {"params": scales, "pace": self.config.scale_rate}]
+        """The encoder, the likelihood's own parameters, which may have far to go, and all others."""
+        rates = (self.model.encoder, self.config.encoder_rate), (self.model.likelihood, self.config.scale_rate)
+        groups: list[dict[str, Any]] = [
+            {"params": list(part.parameters()), "pace": rate} for part, rate in rates if rate != 1
+        ]
+        apart = {id(p) for group in groups for p in group["params"]}
+        groups.insert(0, {"params": [p for p in self.parameters() if id(p) not in apart], "pace": 1.0})
         return [group for group in groups if group["params"]]
 
     def forward(
