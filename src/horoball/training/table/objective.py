@@ -46,9 +46,12 @@ class TableObjective(nn.Module):
     @property
     def paces(self) -> list[dict[str, Any]]:
         """The encoder, the likelihood's own parameters, which may have far to go, and all others."""
-        rates = (self.model.encoder, self.config.encoder_rate), (self.model.likelihood, self.config.scale_rate)
-        groups: list[dict[str, Any]] = [
-            {"params": list(part.parameters()), "pace": rate} for part, rate in rates if rate != 1
+        rates = {"encoder": self.config.encoder_rate, "likelihood": self.config.scale_rate}
+        groups: list[dict[str, Any]]
+        groups = [
+            {"params": list(getattr(self.model, part).parameters()), "pace": rate}
+            for part, rate in rates.items()
+            if rate != 1  # a model that is trained in part may lack one
         ]
         apart = {id(p) for group in groups for p in group["params"]}
         groups.insert(0, {"params": [p for p in self.parameters() if id(p) not in apart], "pace": 1.0})
