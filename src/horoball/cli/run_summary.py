@@ -15,7 +15,17 @@ __all__ = ["show_run"]
 
 
 def show_run(run: Run, folder: Path) -> None:
-    """Print what a run is and how it went."""
+    """Print what a run is and how it went.
+
+    Example:
+        >>> import torch
+        >>> from horoball.data import ArrayTable
+        >>> from horoball.training import TrainConfig
+        >>> from horoball.training.table.train import train
+        >>> run = train(ArrayTable(torch.randn(40, 3)), {"hidden": (8,)}, TrainConfig(max_epochs=1))
+        >>> show_run(run, Path("run"))
+        {"run": "run", "rows": 40, "columns": 3, ...}
+    """
     record = run.record
     # The weights are those of the best validation loss, where one was watched.
     kept = min(run.history, key=lambda line: line.get("validation", -line["epoch"]), default={})
