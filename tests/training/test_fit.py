@@ -24,7 +24,7 @@ from horoball.storage.checkpoint import load_checkpoint
 from horoball.training import TrainConfig, fit, loop
 from horoball.training import state as states
 from horoball.training.progress import Silent
-from horoball.training.table import run as runs
+from horoball.training.table import train as trains
 from horoball.training.table.train import train as train_run
 
 SCRIPT = [sys.executable, "-m", "tests.training.script"]
@@ -180,7 +180,7 @@ def test_landmarks_are_the_rows_that_are_trained_on(
         seen.update(rows=torch.cat(list(table.blocks())), landmarks=term.landmarks)
         return states.State()
 
-    monkeypatch.setattr(runs, "fit", fitted)
+    monkeypatch.setattr(trains, "fit", fitted)
     table = read(parquet(tmp_path), streamed=True) if streamed else rows()
     train_run(table, {"hidden": (16,)}, TrainConfig(distance_weight=10.0))
     assert len(seen["landmarks"]) > 500
