@@ -25,6 +25,7 @@ from horoball.training import TrainConfig, fit, loop
 from horoball.training import state as states
 from horoball.training.progress import Silent
 from horoball.training.table import train as trains
+from horoball.training.table.run import Run
 from horoball.training.table.train import train as train_run
 
 SCRIPT = [sys.executable, "-m", "tests.training.script"]
@@ -252,7 +253,7 @@ def test_tables_are_float32_whatever_the_default_is(tmp_path: Path) -> None:
     torch.set_default_dtype(torch.float64)
     try:
         train_run(rows(100), {"hidden": (8,)}, TrainConfig(max_epochs=1), tmp_path)
-        loaded = runs.Run.load(tmp_path)
+        loaded = Run.load(tmp_path)
         assert {p.dtype for p in loaded.model.parameters()} == {torch.float32}
         assert next(loaded.embed(rows(100))).shape == (100, 2)
     finally:
