@@ -21,6 +21,7 @@ from torch import Tensor
 
 from horoball.nn.gyroplane_function import REACH, SHORTEST, chunks, plain_gyroplane
 from horoball.numerics.autograd import differentiated_by
+from horoball.numerics.columns import columns, dots
 from horoball.numerics.curvature import Curvature, load, save
 from horoball.numerics.kernels import looks_ahead
 
@@ -46,23 +47,13 @@ def near_gyroplane(z: Tensor, weight: Tensor, bias: Tensor, c: Curvature) -> Ten
     return f.reshape(*z.shape[:-1], weight.shape[0]) if near else None
 
 
-def _columns(x: Tensor) -> np.ndarray:
-    """Rows of a tensor as columns of an array in float64."""
-    return np.array(x.detach().numpy().T, np.float64, order="C")
-
-
-def _dots(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Inner products of columns."""
-    return (x * y).sum(0)
-
-
 class _NearGyroplane(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, z: Tensor, w: Tensor, b: Tensor, c: float) -> tuple[Tensor, bool]:
         s, reach, kind = math.sqrt(c), REACH[z.dtype], np.float64 if z.dtype == torch.float64 else np.float32
-        p, n = _columns(z), _columns(w)
+        p, n = columns(z), columns(w)
         p *= s
-        a, length = np.sqrt(_dots(p, p)), np.sqrt(_dots(n, n))
+        a, length = np.sqrt(dots(p, p)), np.sqrt(dots(n, n))
         x = np.multiply(b.detach().numpy(), s, dtype=np.float64)
         np.maximum(length, SHORTEST, out=length)
         x /= length
@@ -95,11 +86,11 @@ class _NearGyroplane(torch.autograd.Function):
         G_H, G_W, sum_gf = _through_asinh(grad, f, root, H, W, scale)
         # Points: ∂cosh a/∂z = sinhc(a) z, ∂sinhc(a)/∂z = (cosh a − sinhc a)/a² z
         to_p = G_H[1:]
-        pull = (cosh - sinhc) / (a * a) * _dots(to_p, p) + sinhc * G_H[0]
+        pull = (cosh - sinhc) / (a * a) * dots(to_p, p) + sinhc * G_H[0]
         of_p = to_p * (sinhc * s) + p * (pull * s)
         # Hyperplanes: W is (sinh x, w cosh(x)/ℓ) with x = b/ℓ; and f is a multiple of ℓ
         to_n = G_W[1:]
-        along = _dots(to_n, n)
+        along = dots(to_n, n)
         of_x = G_W[0] * (slant * length) + along / length * sinh_x
         of_length = (sum_gf - along * slant - of_x * x) / (length * length)
         of_n = to_n * slant

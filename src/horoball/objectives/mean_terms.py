@@ -1,7 +1,7 @@
 """The means of `DistanceTerm` and `NeighborTerm` over all rows, from a matrix of squared chords.
 
 Each is one function with a gradient of its own. A layout has thousands of such matrices, and what they cost is passes
-over them: a third of those that automatic differentiation takes.
+over them, of which automatic differentiation takes more.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class _MeanDistanceTerm(torch.autograd.Function):
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, Tensor, None]:
-        return ctx.slope.mul_(grad), None, ctx.scale_slope * grad, None
+        return ctx.slope * grad, None, ctx.scale_slope * grad, None
 
 
 class _MeanKernel(torch.autograd.Function):
@@ -86,11 +86,13 @@ class _MeanKernel(torch.autograd.Function):
     def forward(ctx: Any, far: Tensor, narrow: Tensor) -> Tensor:
         kernel = (far * narrow).add_(1).reciprocal_()
         mean = kernel.mean(0)
-        ctx.far, ctx.narrow, ctx.square = far, narrow, kernel.square_()
+        ctx.save_for_backward(far, narrow)
+        ctx.square = kernel.square_()
         return mean
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor]:
-        falls = ctx.square.mul_(grad / -len(ctx.far))
-        return falls * ctx.narrow, torch.dot(falls.flatten(), ctx.far.flatten())
+        far, narrow = ctx.saved_tensors
+        falls = ctx.square * (grad / -len(far))
+        return falls * narrow, torch.dot(falls.flatten(), far.flatten())

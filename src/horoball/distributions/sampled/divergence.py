@@ -15,7 +15,8 @@ import torch
 from torch import Tensor
 
 from horoball.distributions.sampled.noise import Noise
-from horoball.distributions.sampled.ray import columns, follow
+from horoball.distributions.sampled.ray import follow
+from horoball.numerics.columns import columns
 from horoball.numerics.kernels import looks_ahead
 
 __all__ = ["is_suited", "sampled_divergence"]

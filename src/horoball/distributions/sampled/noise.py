@@ -13,7 +13,8 @@ import torch
 from torch import Tensor
 
 from horoball.distributions.radius_table import EPSILON_CELLS, EPSILON_MAX, ORDER, radius_table
-from horoball.distributions.sampled.ray import TINY, Array, Ray, columns, dots
+from horoball.distributions.sampled.ray import TINY, Array, Ray
+from horoball.numerics.columns import columns, dots
 
 __all__ = ["Noise", "RiemannianNoise", "WrappedNoise"]
 
@@ -166,9 +167,9 @@ class RiemannianNoise(Noise):
         px, pe = np.multiply.accumulate(powers, out=powers).transpose(1, 2, 0)
         cell, cell_e = cells.astype(np.intp)
         rows = table.radius.numpy().take(cell * EPSILON_CELLS + cell_e, 0).reshape(-1, ORDER, ORDER)
-        columns = np.einsum("bij,bi->bj", rows, pe)
-        value = (columns * px).sum(1)
-        slope = (columns[:, 1:] * px[:, :-1]) @ np.arange(1.0, ORDER)
+        along_x = np.einsum("bij,bi->bj", rows, pe)
+        value = (along_x * px).sum(1)
+        slope = (along_x[:, 1:] * px[:, :-1]) @ np.arange(1.0, ORDER)
         whole = alpha + 1
         self.t = np.exp(value) * np.sqrt(whole * n)
         self.Y = self.t * (n / 2 / whole + slope / X * (n * table.scale))

@@ -15,37 +15,15 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from torch import Tensor
 
-__all__ = ["TINY", "Array", "Ray", "columns", "dots", "follow"]
+from horoball.numerics.columns import dots
+
+__all__ = ["TINY", "Array", "Ray", "follow"]
 
 Array = np.ndarray
 TINY = 1e-30  # floor of a length: sinh(a)/a is 1 and a direction 0 there
 _MOST = 1e120  # of q: products of two such numbers are still float64
 _UNDONE = 2e-7  # least q/(sinh a sinh b): float64's rounding over it is well below float32's
-
-
-def dots(x: Array, y: Array) -> Array:
-    """Inner products of columns.
-
-    Example:
-        >>> dots(np.array([[3.0], [4.0]]), np.array([[1.0], [2.0]]))
-        array([11.])
-    """
-    products: Array = (x * y).sum(0)
-    return products
-
-
-def columns(x: Tensor) -> Array:
-    """Rows of a tensor as columns of an array in float64.
-
-    Example:
-        >>> import torch
-        >>> columns(torch.tensor([[1.0, 2.0], [3.0, 4.0]]))
-        array([[1., 3.],
-               [2., 4.]])
-    """
-    return np.array(x.detach().reshape(-1, x.shape[-1]).numpy().T, np.float64, order="C")
 
 
 class Ray(NamedTuple):

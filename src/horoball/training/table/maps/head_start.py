@@ -1,6 +1,6 @@
 """A head start for a map: the encoder learns the layout before all else is trained with it.
 
-A step here runs the encoder alone, a fifth of what a whole step costs, and a place is harder to learn than a decoder
+A step here runs the encoder alone and costs a fraction of a whole one, and a place is harder to learn than a decoder
 for rows that are in their places already.
 """
 
