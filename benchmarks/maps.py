@@ -9,7 +9,7 @@ render    the tables, from what was measured
 
 Each map is a line of `results/maps.jsonl`, written as soon as it is made. Labels are used to judge, not to fit.
 Packages that are not installed are left out, and so are tables of HOROBALL_DATA that are not there. CPU seconds are
-those of this process; of UMAP warm, after a first map of other rows, unless they are called cold.
+those of this process, warm: after a first map of other rows, whose own seconds are called cold.
 """
 
 from __future__ import annotations
@@ -141,9 +141,10 @@ def _timed(model: Any, x: np.ndarray) -> tuple[np.ndarray, float]:
 
 def tables(names: Sequence[str], methods: Sequence[str], seeds: Sequence[int]) -> None:
     """A map of each table by each method with each seed."""
-    if "UMAP" in methods and _available("UMAP"):
-        _, seconds = _timed(_umap(0), np.random.default_rng(0).normal(size=(300, 5)))
-        _write({"what": "cold", "method": "UMAP", "seconds": seconds})
+    for method in (each for each in methods if each in ("UMAP", "PaCMAP", "horoball") and _available(each)):
+        _, seconds = _timed(METHODS[method][1](0), np.random.default_rng(0).normal(size=(300, 5)))
+        if not _known({"what": "cold", "method": method}):
+            _write({"what": "cold", "method": method, "seconds": seconds})
     for name, x, y in _tables(names):
         for method in filter(_available, methods):
             c, make = METHODS[method]
@@ -217,15 +218,16 @@ def render() -> None:
             rows += [[name, *shown]] if any(shown) else []
         print(markdown([called, *methods], rows), end="\n\n")
     for line in (line for line in lines if line["what"] == "cold"):
-        print(f"UMAP's first map in a process, of 300 rows: {line['seconds']:.1f} CPU seconds.\n")
-    unseen = [line for line in lines if line["what"] == "new"]
-    rows = [[x["table"], x["method"], f"{x['seen']:.3f}", f"{x['unseen']:.3f}"] for x in unseen]
-    print(markdown(["new rows", "method", "seen", "unseen"], rows), end="\n\n")
-    curve = [line for line in lines if line["what"] == "tradeoff"]
-    rows = [
-        [x["table"], f"{x['locality']:g}", *(_shown([x], f) for f in ("accuracy", "q_global", "rand"))] for x in curve
-    ]
-    print(markdown(["trade-off", "locality", "10-NN accuracy", "Q_global", "Rand"], rows))
+        print(f"First map in a process, of 300 rows, {line['method']}: {line['seconds']:.1f} CPU seconds.\n")
+    for what, settings, figures in (
+        ("new", ("table", "method"), ("seen", "unseen")),
+        ("tradeoff", ("table", "locality"), ("accuracy", "q_global", "rand")),
+    ):
+        found: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+        for line in (line for line in lines if line["what"] == what):
+            found.setdefault(tuple(line[name] for name in settings), []).append(line)
+        rows = [[*map(str, key), *(_shown(group, name) for name in figures)] for key, group in found.items()]
+        print(markdown([*settings, *(FIGURES.get(name, name) for name in figures)], rows), end="\n\n")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

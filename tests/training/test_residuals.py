@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 import torch
 
@@ -105,3 +106,14 @@ def test_points_are_filled_by_the_rest_of_their_row() -> None:
     assert torch.equal(filled_points(view, x), x)
     nothing = torch.full((3, 3), torch.nan)
     assert torch.equal(filled_points(view, nothing), torch.zeros(3, 3))
+
+
+def test_no_column_drowns_the_others_in_a_map() -> None:
+    amount = torch.randint(10_000, (200,), generator=torch.Generator().manual_seed(0))
+    rare = np.arange(200) % 20 == 0
+    table = read_columns(pa.table({"amount": amount.numpy(), "rare": rare}), columns={"amount": "count"})
+    run = train(table, {"hidden": (8,)}, TrainConfig(max_epochs=1, distance_weight=0.0))
+    x = torch.cat(list(run.blocks(table)))
+    seen, raw = run.seen(table).var(0, correction=0), run.distance_view(x).var(0, correction=0)
+    assert raw.max() > 1
+    torch.testing.assert_close(seen, raw.clamp_max(1.0))  # what varies less stays as it is

@@ -83,7 +83,7 @@ Hidden = Annotated[
     int | None,
     typer.Option(
         help="Size of one hidden layer. Larger values fit finer structure and need more rows. Useful: 32 to 600. "
-        "[default: auto, two of 128 for maps and one of 200 otherwise; 128 for cells]"
+        "[default: auto, two of 256 for maps, three from 8,000 rows on, and one of 200 otherwise; 128 for cells]"
     ),
 ]
 Beta = Annotated[

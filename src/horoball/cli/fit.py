@@ -223,4 +223,6 @@ def fit(
             run = train(table, model, config, output, label=label, ids=id_, resume=resume, progress=progress)
         except Interrupted as stopped:
             raise KeyboardInterrupt(f"{stopped} Resume with the same command and --resume.") from None
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt("Stopped before training began: nothing was written to resume from.") from None
     show_run(run, output)

@@ -1,4 +1,4 @@
-"""The two maps of the report as SVG, with a key of the labels: a few, or a hundred."""
+"""The two maps of the report: side by side as SVG, with a key of the labels, and the hyperbolic one in the viewer."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from horoball.manifolds import PoincareBall
 from horoball.manifolds.projection import project
 from horoball.plotting.palette import COLORS, color_of
 from horoball.report.baseline import Candidate, Candidates
+from horoball.viewer.disc import view_points
 
-__all__ = ["maps"]
+__all__ = ["maps", "moving_map"]
 
 _POINTS = 3000  # of a map at most: a page stays some hundred kB
 _CATEGORIES = 100  # in the key at most, the most frequent
@@ -51,6 +52,24 @@ def maps(candidates: Candidates, labels: np.ndarray | None) -> str:
     more = f"<p class='note'>{left_out} rarer labels are gray.</p>" if left_out else ""
     kind = "keys columns" if numbered else "keys"
     return f"<div class='maps'>{figures}</div><p class='{kind}'>{keys}</p>{more}"
+
+
+def moving_map(candidates: Candidates, labels: np.ndarray | None) -> str:
+    """The hyperbolic map of the first seed in the viewer, all rows, in a frame.
+
+    Example:
+        >>> from horoball.hierarchy import metrics
+        >>> z = torch.randn(40, 2, dtype=torch.float64)
+        >>> curved = Candidate(1.0, 0, 0.0, metrics(z, z, PoincareBall(1.0)), 1, z)
+        >>> moving_map(Candidates([curved], [curved], z), None)[:7]
+        '<iframe'
+    """
+    first = candidates.hyperbolic[0]
+    names = [f"row {row}" for row in range(len(first.embedding))]
+    columns = None if labels is None else {"label": np.asarray(labels).astype(str)}
+    return view_points(
+        first.embedding, PoincareBall(first.c), columns=columns, labels=names, color=None, scale=None
+    ).frame()
 
 
 def _map(candidate: Candidate, title: str, code: np.ndarray | None, numbered: bool) -> str:

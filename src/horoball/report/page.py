@@ -1,4 +1,4 @@
-"""The report as one HTML file: no script, no network, everything from the data escaped."""
+"""The report as one HTML file: no network, no script but the map's in its frame, everything from the data escaped."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ import numpy as np
 
 from horoball.hierarchy.verdicts.verdict import Verdict
 from horoball.report.analysis import CALLED, Report
-from horoball.report.maps import maps
+from horoball.report.maps import maps, moving_map
 from horoball.report.tree_figure import tree_figure
 from horoball.storage.atomic import write_whole
+from horoball.viewer.document import frame_policy
 
 __all__ = ["report_page", "write_report"]
 
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 _STYLE = """
 body{font:16px/1.5 system-ui,sans-serif;color:#1d2733;background:#fff;max-width:60rem;margin:2rem auto;padding:0 1.2rem}
 h1{font-size:1.6rem;margin-bottom:.2rem}h2{font-size:1.15rem;margin-top:2.2rem;border-bottom:1px solid #d8dee6}
@@ -70,7 +72,7 @@ def report_page(report: Report) -> str:
     title = escape(report.name or "Report")
     parts = [
         "<!doctype html><html lang='en'><head><meta charset='utf-8'>",
-        "<meta http-equiv='Content-Security-Policy' content=\"default-src 'none'; style-src 'unsafe-inline'\">",
+        f"<meta http-equiv='Content-Security-Policy' content=\"{_POLICY}; {frame_policy()}\">",
         f"<meta name='viewport' content='width=device-width'><title>{title}</title><style>{_STYLE}</style></head>",
         "<body>",
         f"<h1>{title}</h1><p class='note'>{report.rows:,} rows, {report.columns:,} columns. Hyperbolic model with "
@@ -84,6 +86,8 @@ def report_page(report: Report) -> str:
         _comparison(report),
         "<h2>The two maps</h2>",
         maps(report.candidates, report.labels),
+        "<h3>The hyperbolic map, to move about in</h3>",
+        moving_map(report.candidates, report.labels),
         f"<h2>The tree of the {'labels' if report.labeled else 'rows'}</h2>",
         tree_figure(report.tree, of_labels=report.labeled),
         "</body></html>",

@@ -8,7 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Protocol
 
-__all__ = ["Bar", "Lines", "Progress", "Silent", "shown", "watched"]
+__all__ = ["Bar", "Lines", "Progress", "Silent", "counted", "shown", "watched"]
+
+_log = logging.getLogger("horoball")
 
 EVERY = 30.0  # seconds between lines
 
@@ -54,6 +56,22 @@ def watched(verbose: bool | int) -> Iterator[Progress]:
     finally:
         logger.removeHandler(handler)
         logger.setLevel(level)
+
+
+def counted(what: str, steps: int, every: float = EVERY) -> Iterator[int]:
+    """Numbers of the steps of some work that comes before training; it logs how far it is every half minute.
+
+    Example:
+        >>> sum(counted("Layout", 4))
+        6
+    """
+    began = told = time.monotonic()
+    for step in range(steps):
+        yield step
+        now = time.monotonic()
+        if now - told >= every:
+            told, left = now, (now - began) * (steps - step - 1) / (step + 1)
+            _log.info("%s: step %d of %d, %s left.", what, step + 1, steps, _duration(left))
 
 
 class Progress(Protocol):

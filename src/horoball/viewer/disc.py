@@ -48,12 +48,15 @@ class View:
     def __repr__(self) -> str:
         return f"View({len(self.html):,} characters)"
 
-    def _repr_html_(self) -> str:
-        """A frame of its own: the page's policy holds in it, and the notebook's styles do not."""
+    def frame(self) -> str:
+        """The page in a frame of another: its policy holds in it, and the other's styles do not."""
         return (
             '<iframe title="Poincaré disc" sandbox="allow-scripts allow-downloads" width="100%" height="640" '
             f'style="border:0" srcdoc="{html.escape(self.html)}"></iframe>'
         )
+
+    def _repr_html_(self) -> str:
+        return self.frame()
 
 
 def view(

@@ -15,7 +15,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-__all__ = ["SCRIPTS", "TREE_SCRIPTS", "document", "safe_json"]
+__all__ = ["SCRIPTS", "TREE_SCRIPTS", "document", "frame_policy", "safe_json"]
 
 # In the order of use: they share one scope.
 SCRIPTS = (
@@ -70,6 +70,16 @@ def document(meta: dict[str, Any], data: bytes) -> str:
     }
     # In one pass: a name that reads {{script}} stays a name.
     return re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found[1]], _source("page.html"))
+
+
+def frame_policy() -> str:
+    """What a page that shows a map in a frame must allow in its own policy, which holds in the frame too.
+
+    Example:
+        >>> frame_policy().startswith("script-src 'sha256-")
+        True
+    """
+    return f"script-src '{_hash(_script(tree=False))}'; img-src data: blob:"
 
 
 def safe_json(value: Any) -> str:

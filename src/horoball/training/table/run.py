@@ -31,6 +31,7 @@ from horoball.storage.restore import model_tensors, reject_incomplete, stored_mo
 from horoball.training.history import stored_history
 from horoball.training.record import TableRecord
 from horoball.training.state import FINAL, LAST
+from horoball.training.table.even_columns import even_columns
 from horoball.training.table.filled_points import filled_points
 from horoball.training.table.residuals import RESIDUALS, stored_residuals
 from horoball.training.table.start import Start
@@ -144,7 +145,7 @@ class Run:
         """Features of a table as the encoder's network sees them: scaled, or counts as log(1 + x)."""
         x = torch.cat([block.cpu() for block in self.blocks(table)])[:, : table.features]
         if self.record.mixed:
-            return self.distance_view(x)
+            return self.map_view(x)
         model = self.record.model
         return network_input(x, log=model.log_input, library=model.library, unit=model.unit_input)
 
@@ -155,6 +156,11 @@ class Run:
         """
         view = cast(ColumnView, cast(Encoder, self.model.encoder).view)
         return filled_points(copy.deepcopy(view).cpu(), x)
+
+    def map_view(self, x: Tensor) -> Tensor:
+        """The same with columns that count alike, as a map is made from them."""
+        view = cast(ColumnView, cast(Encoder, self.model.encoder).view)
+        return even_columns(self.distance_view(x), view.owners.cpu())
 
     @torch.no_grad()
     def embed(self, table: Table) -> Iterator[Tensor]:

@@ -7,7 +7,7 @@ for rows that are in their places already.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import count, islice
+from itertools import count
 from typing import cast
 
 import torch
@@ -18,6 +18,7 @@ from horoball.models.table.vae import VAE
 from horoball.objectives.places import PlaceTerm
 from horoball.runtime.devices import resolved
 from horoball.training.config import TrainConfig
+from horoball.training.progress import counted
 from horoball.training.table.maps.rate import rise_and_fall
 
 __all__ = ["head_start"]
@@ -50,7 +51,7 @@ def head_start(model: VAE, table: Table, config: TrainConfig) -> None:
     model.to(device)
     term, optimizer = PlaceTerm(), torch.optim.Adam(model.encoder.parameters(), fused=True)
     steps = min(_MOST, _EPOCHS * table.steps(Order(config.batch_size, config.seed)))
-    for step, (x, places) in enumerate(islice(_batches(table, config), steps)):
+    for step, (x, places) in zip(counted("Head start", steps), _batches(table, config), strict=False):
         optimizer.param_groups[0]["lr"] = rise_and_fall(_RATE, step / steps)
         loss = term(model.ball, model.posterior(x.to(device)).loc, places.to(device)).mean()
         optimizer.zero_grad()

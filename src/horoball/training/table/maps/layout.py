@@ -15,6 +15,7 @@ from horoball.data.tables.neighborhood import Neighborhood
 from horoball.manifolds import PoincareBall
 from horoball.objectives.chords import ChordPoints
 from horoball.objectives.mean_terms import mean_distance_term, mean_neighbor_term
+from horoball.training.progress import counted
 from horoball.training.table.maps.rate import rise_and_fall
 
 __all__ = ["layout"]
@@ -70,7 +71,7 @@ def layout(
     groups = [{"params": [z], "lr": _RATE}, {"params": scales, "lr": _SCALE_RATE}]
     crowd = max(_CROWD, rows / _ROWS_PER_CROWD)
     optimizer = torch.optim.Adam(groups, fused=True)
-    for step in range(_STEPS):
+    for step in counted("Layout", _STEPS):
         part = step / _STEPS
         optimizer.param_groups[0]["lr"] = rise_and_fall(_RATE, part)
         weight = locality if part >= _DISTANCES_FIRST else 0.0

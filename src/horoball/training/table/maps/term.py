@@ -57,7 +57,7 @@ def with_map_term(run: Run, table: Table, *, warm: bool) -> tuple[Table, Table |
     if searches_all_pairs(table, library=model.library) or table.covariates is not None:
         # Landmarks are trained on, so none is drawn from the rows that are held out.
         candidates = np.setdiff1d(np.arange(table.rows), held_out(table.rows, config.validation, config.seed))
-        view = run.distance_view if table.mixed else direction if model.unit_input else None
+        view = run.map_view if table.mixed else direction if model.unit_input else None
         options: dict[str, Any] = {"log": model.log_input, "library": model.library, "view": view}
         term: DistanceTerm | PlaceTerm
         if laid_out:
@@ -70,7 +70,7 @@ def with_map_term(run: Run, table: Table, *, warm: bool) -> tuple[Table, Table |
 
     def points(x: Tensor) -> Tensor:
         if table.mixed:
-            return run.distance_view(x)
+            return run.map_view(x)
         return direction(x) if model.unit_input else x.log1p() if model.log_input else x
 
     parts = seen.split(config.validation, config.seed)
