@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import importlib
 import logging
 import sys
 from collections.abc import Iterator
@@ -49,3 +50,12 @@ def _registrations_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a test, or an example of a page, registers is there for that test alone."""
     for registry in (LIKELIHOODS, POSTERIORS):
         monkeypatch.setattr(registry, "_classes", dict(registry._classes))
+
+
+@pytest.fixture(autouse=True)
+def _layouts_are_short(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Maps of a few steps, which is all that most tests need; `@pytest.mark.whole_maps` has them as users do."""
+    if request.node.get_closest_marker("whole_maps") is None:
+        for name, setting in (("layout", "_STEPS"), ("head_start", "_EPOCHS")):
+            module = importlib.import_module(f"horoball.training.table.maps.{name}")
+            monkeypatch.setattr(module, setting, 4)

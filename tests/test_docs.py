@@ -19,6 +19,7 @@ import torch
 
 import horoball
 
+pytestmark = pytest.mark.whole_maps  # what pages show is what users get
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docs/tutorials").glob("*.md"))]
 SOURCES = sorted((ROOT / "src").rglob("*.py"))

@@ -26,6 +26,7 @@ from horoball.cli import app
 from tests.commands import done
 from tests.test_docs import PAGES, ROOT
 
+pytestmark = pytest.mark.whole_maps  # what pages show is what users get
 READ = [ROOT / "CONTRIBUTING.md", *PAGES]
 
 # Lines that are not run as they stand, by how they begin, and why.

@@ -57,6 +57,7 @@ def fitted(data: Path) -> Path:
     return folder
 
 
+@pytest.mark.whole_maps  # as the run of the fixture has them
 def test_a_fit_leaves_a_run_and_says_what_it_is(data: Path, fitted: Path, tmp_path: Path) -> None:
     result = done("fit", data, "-o", tmp_path / "run", "--label", "kind", *FAST)
     told = json.loads(result.stdout)

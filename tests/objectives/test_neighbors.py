@@ -82,6 +82,7 @@ def test_a_row_without_neighbors_is_its_own() -> None:
     assert near.drawn(np.random.default_rng(0)).tolist() == [1, 0, 2]
 
 
+@pytest.mark.whole_maps
 def test_a_local_map_keeps_neighbors_together() -> None:
     rng = np.random.default_rng(0)
     label = np.repeat(np.arange(8), 25)
