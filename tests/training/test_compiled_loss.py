@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 import torch
 
+from benchmarks.training import generated_kernels
 from horoball.models import VAE, ModelConfig
 from horoball.training import TrainConfig
 from horoball.training.table.objective import TableObjective
@@ -27,3 +28,14 @@ def test_the_loss_is_one_graph_for_any_number_of_rows() -> None:
                 results.append([value, *(p.grad for p in objective.parameters())])
             for expected, got in zip(*results, strict=True):
                 torch.testing.assert_close(got, expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize(("posterior", "most"), [("wrapped", 61), ("riemannian", 73)])
+def test_a_compiled_step_has_no_more_kernels_than_before(posterior: str, most: int) -> None:
+    config = ModelConfig(features=784, d=10, posterior=posterior, likelihood="bernoulli", hidden=(600,))
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        objective = TableObjective(VAE.from_config(config), TrainConfig())
+        assert generated_kernels(objective, torch.rand(128, 784).round()) <= most
