@@ -15,6 +15,8 @@ import subprocess
 import time
 import warnings
 from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -33,7 +35,7 @@ from horoball.hierarchy.labels import merges_purity
 STUDY, PLACING = "vector_taxonomies", "placing"
 SETS = ("google_products", "icd10cm", "debian")
 LINKAGES = ("average, cosine", "average, Euclidean", "Ward")
-METHODS = ("horoball", *LINKAGES, "HDBSCAN", "latent space, c = 1", "latent space, c = 0")
+METHODS = ("horoball", *LINKAGES, "HDBSCAN", "EVōC", "latent space, c = 1", "latent space, c = 0")
 _ROWS = 2_000
 _DIMENSIONS, _EPOCHS = 10, 40  # of the model
 
@@ -89,6 +91,8 @@ def run(table: str, method: str, seed: int) -> dict[str, Any]:
     sizes = [len(set(level)) for level in labels]
     began = time.process_time()
     about: dict[str, Any] = {}
+    made: Any
+    tree: Tree | None
     if method.startswith("latent space"):
         model = _fitted(x, seed, c=float(method.endswith("1")))
         tree = model.tree(x, source="latent", draws=0, random_state=seed)
@@ -109,6 +113,12 @@ def run(table: str, method: str, seed: int) -> dict[str, Any]:
         found = np.stack([fitted.labels_] * len(labels))  # it chooses the number of groups itself
         about["given"] = [int(fitted.labels_.max()) + 1] * len(labels)
         about["unsure"] = [float((fitted.labels_ < 0).mean())] * len(labels)
+    elif method == "EVōC":
+        evoc = import_module("evoc")
+        made = [evoc.EVoC(approx_n_clusters=size, random_state=seed).fit_predict(x) for size in sizes]
+        tree, found = None, np.stack(made)
+        about["given"] = [len(set(level[level >= 0])) for level in found]
+        about["unsure"] = [float((level < 0).mean()) for level in found]
     else:
         kind, *metric = method.split(", ")
         made = linkage(x, kind.lower(), metric="cosine" if metric == ["cosine"] else "euclidean")
@@ -116,7 +126,7 @@ def run(table: str, method: str, seed: int) -> dict[str, Any]:
         found = np.stack([fcluster(made, size, "maxclust") for size in sizes])
         about["given"] = [len(set(level)) for level in found]
     agreement = [float(adjusted_rand_score(true, level)) for true, level in zip(labels, found, strict=True)]
-    purity = [_purity(tree, level) for level in labels]
+    purity = [] if tree is None else [_purity(tree, level) for level in labels]
     cpu = round(time.process_time() - began, 1)
     return {"purity": purity, "agreement": agreement, "asked": sizes, "cpu": cpu} | about
 
@@ -189,6 +199,7 @@ def settings(seeds: int) -> list[runs.Setting]:
         for seed in range(seeds)
         for table in SETS
         for method in METHODS
+        if method != "EVōC" or find_spec("evoc")  # pip install evoc
     ]
 
 
@@ -204,7 +215,7 @@ def purity_table() -> str:
         for method in METHODS:
             of = [one["purity"] for one in _results(STUDY, table=name, method=method)]
             draws = max(draws, len(of))
-            cells.append(_mean(of))
+            cells.append("no tree" if of and not of[0] else _mean(of))
         lines.append(f"| {name} | {draws} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
