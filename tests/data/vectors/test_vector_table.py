@@ -98,3 +98,38 @@ def test_a_model_of_vectors_is_fitted_and_used_from_the_command_line(tmp_path: P
     assert "Say so: --kind vectors" in refused("fit", data, "-o", tmp_path / "other", "--column", "embedding")
     wrong = ("--kind", "vectors", "--drop", "id")
     assert "--columns and --drop are for tables" in refused("fit", data, "-o", tmp_path / "other", *wrong)
+
+
+def test_a_large_npy_file_is_streamed_and_gives_the_same_rows(tmp_path: Path) -> None:
+    x = np.random.default_rng(0).normal(size=(20_000, 6)).astype(np.float16)
+    path = tmp_path / "vectors.npy"
+    np.save(path, x)
+    table, held = (read_vectors(path, streamed=streamed) for streamed in (True, False))
+    assert type(table).__name__ == "MappedVectors"
+    assert torch.equal(torch.cat(list(table.blocks())), torch.cat(list(held.blocks())))
+    batches = [batch.x for batch in table.batches(Order(512, 0))]
+    assert sorted(torch.cat(batches)[:, 0].tolist()) == sorted(x[:, 0].astype(float).tolist())
+    kept, out = table.split(0.1, 0)
+    assert out is not None
+    assert kept.rows + out.rows == 20_000
+    assert type(read_vectors(path)).__name__ == "ArrayTable"  # small ones are held
+
+
+def test_what_a_npy_file_cannot_hold_is_refused(tmp_path: Path) -> None:
+    for name, x, words in (
+        ("flat", np.zeros(3), "expected \\(rows, numbers\\)"),
+        ("text", np.array([["a"]]), "not numbers"),
+        ("objects", np.array([[{}]], object), "not a readable"),
+    ):
+        np.save(tmp_path / f"{name}.npy", x, allow_pickle=True)
+        with pytest.raises(ValueError, match=words):
+            read_vectors(tmp_path / f"{name}.npy", streamed=True)
+    x = np.ones((9000, 2))
+    x[8500, 1] = np.nan
+    np.save(tmp_path / "gap.npy", x)
+    with pytest.raises(ValueError, match="infinite number in row 8500"):
+        list(read_vectors(tmp_path / "gap.npy", streamed=True).blocks())
+    whole = (tmp_path / "gap.npy").read_bytes()
+    (tmp_path / "cut.npy").write_bytes(whole[:-100])
+    with pytest.raises(ValueError, match="not a readable"):
+        read_vectors(tmp_path / "cut.npy", streamed=True)

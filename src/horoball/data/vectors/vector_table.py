@@ -17,6 +17,7 @@ from horoball.data.tables.column_names import some_names
 from horoball.data.tables.column_roles import ReadOptions, choose, with_index
 from horoball.data.tables.row_groups import ParquetFiles, RowReader, Stretch
 from horoball.data.tables.table import Table
+from horoball.data.vectors.mapped_vectors import MappedVectors
 
 __all__ = ["VectorTable", "read_vectors"]
 
@@ -41,7 +42,7 @@ def read_vectors(
         label_may_miss: Whether a source without that column is taken as it is.
         ids: Name of a column that holds the rows' names.
         ids_may_miss: Whether a source without that column is taken as it is, too.
-        streamed: Whether the vectors of .parquet files stay in the files; "auto" streams more than 256 MiB.
+        streamed: Whether vectors stay in their .parquet or .npy files; "auto" streams more than 256 MiB.
 
     Example:
         >>> import pyarrow as pa
@@ -67,6 +68,10 @@ def read_vectors(
     if path is not None and path.lower().endswith((".npy", ".npz")):
         if column is not None:
             raise ValueError(f"{path} holds one array, and no column {column!r}. Leave --column out.")
+        if path.lower().endswith(".npy") and Path(path).is_file() and label is None and ids is None and streamed:
+            mapped = MappedVectors(path)
+            if streamed is True or mapped.decoded_bytes() > MAX_BYTES_IN_MEMORY:
+                return mapped
         return read(path, label, label_may_miss=label_may_miss, ids=ids, ids_may_miss=ids_may_miss)
     where = path or f"The {type(source).__name__}"
     frame = frame_of(source)
