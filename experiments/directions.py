@@ -70,7 +70,7 @@ def run(table: str, seed: int) -> dict[str, Any]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the last epoch may still improve
         model = PoincareVAE(10, random_state=seed, **options).fit(kept)
-    result = {}
+    result: dict[str, Any] = {}
     for name, log_density in (("von Mises–Fisher", von_mises_fisher), ("projected normal", projected_normal)):
         natural = [_decoded(model, rows) for rows in (kept, held)]
         # |h| is near p for the one and near √p for the other, so that the factor is found on a logarithmic scale.
