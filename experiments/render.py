@@ -11,6 +11,7 @@ from pathlib import Path
 from experiments import (
     beyond,
     claims,
+    directions,
     figure7,
     new_nodes,
     reconstruction,
@@ -53,6 +54,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "taxonomy_purity": vector_taxonomies.purity_table,
     "taxonomy_groups": vector_taxonomies.group_table,
     "placing": vector_taxonomies.placing_table,
+    "directions": directions.table,
     "taxonomies": taxonomies.table,
     "new_nodes": new_nodes.table,
     "tree_found": tree_support.found_table,
