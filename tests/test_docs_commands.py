@@ -41,6 +41,7 @@ NOT_RUN = {
     "bash .ci/": "run is what runs this test; the others build and install in fresh environments",
     "import ray": "Ray is a gigabyte, and was tried by hand",
     "import pyro": "Pyro is not among the dependencies, and was tried by hand",
+    "from qdrant_client": "qdrant-client is not among the dependencies, and was tried by hand",
 }
 # What is added to a command that does not say it, to have a test of seconds; everything else of it stays.
 SHORTER = dict.fromkeys(("horoball fit", "horoball report", "horoball graph fit"), "--max-epochs 20")
