@@ -35,6 +35,7 @@ def made(folder: Path, name: str, *options: str, data: str = "cells.csv") -> tup
     arguments = ["tree", str(folder / "run"), str(folder / data), "-o", str(path), "--draws", "5", *options]
     result = runner.invoke(app, arguments)
     assert result.exit_code == 0, result.output
+    assert "␊" not in result.output  # a line is a line, and not a character of a name
     told = next(json.loads(line) for line in result.output.splitlines() if line.startswith("{"))
     return path, told
 

@@ -103,7 +103,8 @@ def tree(
         made = table_taxonomy(fitted, table, found, _within(groups, found), texts=texts)
         write_tree(found, output, names=names, id_column=table.name_column, groups=made)
         if output.suffix.lower() in ENDINGS:
-            say(made)
+            for line in str(made).splitlines():
+                say(line)
             if fitted.model.likelihood.numeric and not fitted.record.covariates:
                 save_places(places_of(fitted, table, made, seed=seed), fitted, run)
     elif fitted.model.ball.is_euclidean:  # there is no disc beside the tree
