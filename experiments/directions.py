@@ -7,7 +7,7 @@ posterior, a vector h for each row, with one factor in front that is fitted to t
     projected normal   log p(x) = −|a h|²/2 + log ∫₀^∞ r^(p−1) exp(−r²/2 + r a h·x) dr − (p/2) log 2π,
 
 the density of y/|y| for a normal y of mean a h and covariance 1. What is compared is the mean of log p(x) of the rows
-that were held out, in nats. The model was trained with the first, which is therefore ahead by what training can give.
+that were held out, in nats. The model was trained with the first, which favors it.
 """
 
 from __future__ import annotations
@@ -70,17 +70,17 @@ def run(table: str, seed: int) -> dict[str, Any]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the last epoch may still improve
         model = PoincareVAE(10, random_state=seed, **options).fit(kept)
+    natural, new = (_decoded(model, rows) for rows in (kept, held))
     result: dict[str, Any] = {}
     for name, log_density in (("von Mises–Fisher", von_mises_fisher), ("projected normal", projected_normal)):
-        natural = [_decoded(model, rows) for rows in (kept, held)]
         # |h| is near p for the one and near √p for the other, so that the factor is found on a logarithmic scale.
         best = minimize_scalar(
-            lambda log_a, h=natural[0], f=log_density: -float(f(math.exp(log_a) * h, kept).mean()),
+            lambda log_a, f=log_density: -float(f(math.exp(log_a) * natural, kept).mean()),
             bounds=(-6.0, 2.0),
             method="bounded",
         )
         factor = math.exp(best.x)
-        result |= {name: float(log_density(factor * natural[1], held).mean()), f"{name}, factor": factor}
+        result |= {name: float(log_density(factor * new, held).mean()), f"{name}, factor": factor}
     return result
 
 
