@@ -103,6 +103,15 @@ def test_newick_is_collapsed_below_a_support(folder: Path) -> None:
 def test_a_page_shows_the_tree_beside_the_map(folder: Path) -> None:
     path, _ = made(folder, "tree.html")
     assert "cell 74" in path.read_text()
+    assert "level 1" not in path.read_text()
+
+
+def test_one_tree_goes_into_several_files(folder: Path) -> None:
+    path, _ = made(folder, "both.csv", "-o", str(folder / "both.html"), "--levels", "2,3")
+    page = (folder / "both.html").read_text()
+    meta = json.loads(page.split('id="meta">')[1].split("</script>")[0])
+    coarse = meta["columns"][meta["levels"][0]]
+    assert set(coarse["categories"]) - {"missing"} == set(pd.read_csv(path)["names_2"].dropna())
 
 
 @pytest.mark.parametrize(

@@ -18,12 +18,13 @@ if TYPE_CHECKING:
 
 __all__: list[str] = []
 
-TreeFile = Annotated[
-    Path,
+TreeFiles = Annotated[
+    list[Path],
     typer.Option(
         "--output",
         "-o",
-        help="The file to write: .html to look at, .nwk, .json, or a table of groups (.csv, .tsv, .jsonl, .parquet).",
+        help="The file to write, or several, each after its own -o: .html to look at, .nwk, .json, or a table of groups"
+        " (.csv, .tsv, .jsonl, .parquet).",
     ),
 ]
 Root = Annotated[
@@ -34,8 +35,13 @@ Draws = Annotated[
     int, typer.Option(min=0, help="Replicates for the support; 0 for none. More: slower, more exact. Useful: 100.")
 ]
 Levels = Annotated[
-    str, typer.Option(help="For a table of groups: how many groups to cut the tree into at each level, such as 5,20.")
+    str | None,
+    typer.Option(
+        help="How many groups to cut the tree into at each level. A table of groups has 5,20 if not given; on a map"
+        " their names are written if this, or --text, is given."
+    ),
 ]
+_LEVELS = "5,20"
 
 
 @app.command()
@@ -43,7 +49,7 @@ Levels = Annotated[
 def tree(
     run: RunFolder,
     data: Data,
-    output: TreeFile,
+    output: TreeFiles,
     by_label: Annotated[
         bool, typer.Option("--by-label", help="The leaves are the labels of the fit's --label column, not the rows.")
     ] = False,
@@ -57,7 +63,7 @@ def tree(
         typer.Option(help="Where distances come from: weighted columns, columns, latent, or auto to choose."),
     ] = "auto",
     draws: Draws = 100,
-    levels: Levels = "5,20",
+    levels: Levels = None,
     text: Annotated[
         str | None, typer.Option(help="Column of texts by whose words groups are named; by columns if not given.")
     ] = None,
@@ -83,8 +89,9 @@ def tree(
     from horoball.training.table.run import Run
     from horoball.viewer import view_run, view_tree
 
-    check_tree_ending(output, ".html")
-    groups = _numbers(levels)
+    for file in output:
+        check_tree_ending(file, ".html")
+    groups = _numbers(_LEVELS if levels is None else levels)
     fitted = Run.load(run).to(device or "cpu")
     table = fitted.read(data, id_)
     labels = table.read_labels() if by_label else None
@@ -97,21 +104,23 @@ def tree(
     with _watched() as told:
         found = table_tree(fitted, table, draws=draws, seed=seed, told=told, **options)
     _tell(found)
-    if support and output.suffix.lower() in (".html", ".nwk", ".newick"):
-        found = found.collapse(support)
-    if output.suffix.lower() != ".html":
-        made = table_taxonomy(fitted, table, found, _within(groups, found), texts=texts)
-        write_tree(found, output, names=names, id_column=table.name_column, groups=made)
-        if output.suffix.lower() in ENDINGS:
-            for line in str(made).splitlines():
-                say(line)
-            if fitted.model.likelihood.numeric and not fitted.record.covariates:
-                save_places(places_of(fitted, table, made, seed=seed), fitted, run)
-    elif fitted.model.ball.is_euclidean:  # there is no disc beside the tree
-        view_tree(found, labels=called, title=title_of(data), path=output)
-    else:
-        view_run(fitted, table, tree=found, title=title_of(data), path=output)
-    say(f"{found.leaves:,} leaves: {output}")
+    made = table_taxonomy(fitted, table, found, _within(groups, found), texts=texts)
+    if any(file.suffix.lower() in ENDINGS for file in output):
+        for line in str(made).splitlines():
+            say(line)
+        if fitted.model.likelihood.numeric and not fitted.record.covariates:
+            save_places(places_of(fitted, table, made, seed=seed), fitted, run)
+    shown = found.collapse(support) if support else found
+    for file in output:
+        if file.suffix.lower() != ".html":
+            drawn = shown if file.suffix.lower() in (".nwk", ".newick") else found
+            write_tree(drawn, file, names=names, id_column=table.name_column, groups=made)
+        elif fitted.model.ball.is_euclidean:  # there is no disc beside the tree
+            view_tree(shown, labels=called, title=title_of(data), path=file)
+        else:
+            called_groups = made.names if levels is not None or text is not None else ()
+            view_run(fitted, table, tree=shown, levels=called_groups, title=title_of(data), path=file)
+        say(f"{shown.leaves:,} leaves: {file}")
 
 
 @app.command()
@@ -149,10 +158,10 @@ def place(
 @reports_errors
 def tree_of_graph(
     run: GraphFolder,
-    output: TreeFile,
+    output: TreeFiles,
     root: Root = "center",
     draws: Draws = 100,
-    levels: Levels = "5,20",
+    levels: Levels = None,
     seed: Seed = 0,
 ) -> None:
     """Find the tree of the nodes, with the support of every branch.
@@ -165,18 +174,20 @@ def tree_of_graph(
     from horoball.training.graph.run import GraphRun
     from horoball.viewer import view_tree
 
-    check_tree_ending(output, ".html")
-    groups = _numbers(levels)
+    for file in output:
+        check_tree_ending(file, ".html")
+    groups = _numbers(_LEVELS if levels is None else levels)
     fitted = GraphRun.load(run)
     with _watched() as told:
         found = graph_tree(fitted, root=root, draws=draws, seed=seed, told=told)
     _tell(found)
-    if output.suffix.lower() == ".html":
-        view_tree(found, title=run.resolve().name, path=output)
-    else:
-        made = taxonomy(found, _within(groups, found))
-        write_tree(found, output, names=fitted.graph.names, id_column="node", groups=made)
-    say(f"{found.leaves:,} leaves: {output}")
+    made = taxonomy(found, _within(groups, found))
+    for file in output:
+        if file.suffix.lower() == ".html":
+            view_tree(found, title=run.resolve().name, path=file)
+        else:
+            write_tree(found, file, names=fitted.graph.names, id_column="node", groups=made)
+        say(f"{found.leaves:,} leaves: {file}")
 
 
 @contextmanager

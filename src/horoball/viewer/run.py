@@ -32,6 +32,7 @@ def view_run(
     image_shape: tuple[int, ...] | None = None,
     edges: Any = None,
     tree: Tree | None = None,
+    levels: Sequence[Any] = (),
     title: str = "",
     path: str | Path | None = None,
 ) -> View:
@@ -46,6 +47,7 @@ def view_run(
         image_shape: (h, w) or (h, w, 3) where a row is a picture: rows are then shown as thumbnails.
         edges: Pairs of row numbers to join by geodesics, shape (m, 2).
         tree: A tree of the rows, shown beside the disc and in it; alone where the model is Euclidean.
+        levels: Names of the group of each row, from coarse to fine, such as `Taxonomy.names`; see `horoball.view`.
         title: Title of the page.
         path: Where to write the page; without it, it is only returned.
 
@@ -88,6 +90,7 @@ def view_run(
         scale=torch.cat(scales),
         edges=edges,
         tree=tree,
+        levels=levels,
         images=None if image_shape is None else _pictures(table, image_shape),
         title=title,
         path=path,
