@@ -14,6 +14,7 @@ from horoball.models import VAE, ModelConfig
 from horoball.storage.checkpoint import load_checkpoint
 from horoball.training import TrainConfig
 from horoball.training.progress import Silent
+from horoball.training.table import maps
 from horoball.training.table.maps.head_start import head_start
 from horoball.training.table.objective import TableObjective
 from horoball.training.table.train import train
@@ -75,3 +76,19 @@ def test_every_parameter_learns_at_one_pace() -> None:
     assert {pace[id(p)] for p in vae.decoder.parameters()} == {1.0}
     (together,) = TableObjective(vae, TrainConfig()).paces
     assert [id(p) for p in together["params"]] == [id(p) for p in objective.parameters()]  # as checkpoints number them
+
+
+@pytest.mark.whole_maps
+def test_blurred_rows_teach_the_places_of_rows_that_were_not_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    generator = torch.Generator().manual_seed(0)
+    group = torch.arange(400) % 40
+    x = torch.randn(40, 20, generator=generator)[group] + 0.6 * torch.randn(400, 20, generator=generator)
+    places = torch.randn(40, 2, generator=generator)[group] + 0.1 * torch.randn(400, 2, generator=generator)
+    away = []
+    for blur in (0.0, maps.head_start._BLUR):
+        monkeypatch.setattr(maps.head_start, "_BLUR", blur)
+        config = ModelConfig(features=20, hidden=(64, 64))
+        vae = VAE.from_config(config, generator=torch.Generator().manual_seed(0))
+        head_start(vae, ArrayTable(x[:200]).beside(places[:200]), TrainConfig())
+        away.append(float(vae.ball.dist(vae.posterior(x[200:]).loc, places[200:]).mean().detach()))
+    assert away[1] < 0.9 * away[0]

@@ -35,12 +35,12 @@ class Neighborhood(NamedTuple):
         return cls(np.cumsum(count) - count, count, others[order].astype(np.int64))
 
     def drawn(self, rng: np.random.Generator) -> np.ndarray:
-        """A neighbor of each row; that of rank k is drawn about as often as 1/√k.
+        """A neighbor of each row; that of rank k is drawn about as often as k^−2/3.
 
         Example:
             >>> near = Neighborhood.of_graph(csr_matrix([[0.0, 1.0], [1.0, 0.0]]))
             >>> near.drawn(np.random.default_rng(0))
             array([1, 0])
         """
-        rank = (rng.random(len(self.size)) ** 2 * self.size).astype(np.int64)
+        rank = (rng.random(len(self.size)) ** 3 * self.size).astype(np.int64)
         return self.others[self.first + rank]

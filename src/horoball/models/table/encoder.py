@@ -101,12 +101,18 @@ class Encoder(nn.Module):
 
     def forward(self, x: Tensor) -> BallNormal:
         """q(z | x) of rows, shape (*batch, features + covariates)."""
+        return self.posterior(self.inputs(x))
+
+    def inputs(self, x: Tensor) -> Tensor:
+        """Rows as the network sees them."""
         codes = None
         if self.covariates:
             x, codes = x.split((self.features, len(self.covariates)), -1)
         x = x if self.view is None else self.view(x)
         x = network_input(x, log=self.log_input, library=self.library, unit=self.unit_input, limit=self.input_limit)
-        if codes is not None:
-            x = torch.cat((x, one_hot(codes, self.covariates)), -1)
+        return x if codes is None else torch.cat((x, one_hot(codes, self.covariates)), -1)
+
+    def posterior(self, inputs: Tensor) -> BallNormal:
+        """q(z | x) from what the network sees of x."""
         # Mixed precision ends with the network: a posterior needs its digits.
-        return self.family.from_network(self.network(x).to(x.dtype), self.d, self.ball, self.scale)
+        return self.family.from_network(self.network(inputs).to(inputs.dtype), self.d, self.ball, self.scale)

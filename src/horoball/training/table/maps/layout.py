@@ -24,7 +24,7 @@ _STEPS = 400
 _RATE = 0.1  # of coordinates, at first
 _SCALE_RATE = 0.02  # of the scales of the terms
 _DISTANCES_FIRST = 0.2  # part of the steps with the distance term alone
-_CROWD, _ROWS_PER_CROWD = 10.0, 200.0  # weight of the crowd: groups of more rows are finer, as a share of all
+_CROWD, _ROWS_PER_CROWD = 10.0, 100.0  # weight of the crowd: groups of more rows are finer, as a share of all
 _AXES = 256  # landmarks that main axes are taken from, at most
 _AT_ONCE = 64  # landmarks, and rows in the crowd, of a step
 
