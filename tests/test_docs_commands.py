@@ -49,12 +49,12 @@ SHORTER = dict.fromkeys(("horoball fit", "horoball report", "horoball graph fit"
 # What a page takes for granted, by the names that it uses.
 GIVEN = {
     "CONTRIBUTING.md": ["pyproject.toml", "tests"],
-    "README.md": ["cells.csv", "friends.csv"],
+    "README.md": ["cells.csv", "friends.csv", "items.parquet"],
     "docs/cells.md": ["cells.h5ad"],
     "docs/command-line.md": ["cells.csv", "test.csv", "rows", "friends.csv", "kinds.csv"],
     "docs/devices.md": ["cells.csv"],
     "docs/export.md": ["run"],
-    "docs/graphs.md": ["friends.csv", "kinds.csv"],
+    "docs/graphs.md": ["ages.csv", "friends.csv", "kinds.csv"],
     "docs/hierarchy.md": ["cells.csv"],
     "docs/scale.md": ["run", "rows"],
     "docs/training.md": ["train.py", "rows.parquet"],
@@ -120,8 +120,11 @@ def make_files(folder: Path) -> None:
     (folder / "rows").mkdir()
     for part in (0, 1):
         x.assign(key=[f"row{i}" for i in range(60)])[part::2].to_parquet(folder / "rows" / f"{part}.parquet")
+    items = {"sku": [f"item {i}" for i in range(60)], "title": [f"{kind} thing" for kind in kinds]}
+    pd.DataFrame(items | {"embedding": list(rng.normal(size=(60, 8)))}).to_parquet(folder / "items.parquet")
     for name in ("friends.csv", "club.csv"):
         (folder / name).write_text("a,b\n" + "".join(f"n{(i - 1) // 2},n{i}\n" for i in range(1, 30)))
+    (folder / "ages.csv").write_text("name,age\n" + "".join(f"n{i},{i / 30}\n" for i in range(30)))
     (folder / "kinds.csv").write_text("cat,animal\ndog,animal\nlion,cat\ntiger,cat\nwolf,dog\n")
     hb.cells.simulate(depth=1, cells=60, genes=20).write_h5ad(folder / "cells.h5ad")
     script = next(command for command in commands(ROOT / "docs/tutorials/machines.md") if "> train.py" in command)

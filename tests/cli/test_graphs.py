@@ -293,3 +293,18 @@ def test_a_taxonomy_is_asked_by_name(tmp_path: Path) -> None:
     assert answers["is-a"]["probability"] > 0.9
     assert json.loads(done("evaluate", run).stdout)["mean average precision"] == 1.0
     assert "no node 'bird'" in refused("parents", run, "bird")
+
+
+def test_what_is_known_of_the_nodes_is_read_by_their_names(edges: Path, tmp_path: Path) -> None:
+    order = list(reversed(range(60)))
+    (tmp_path / "ages.csv").write_text("name,age\n" + "".join(f"nœud {i},{i}\n" for i in order))
+    known = ["--features", tmp_path / "ages.csv", "--id", "name"]
+    done("fit", edges, "-o", tmp_path / "run", *known, *FAST)
+    graph = GraphRun.load(tmp_path / "run").graph
+    assert graph.features is not None
+    assert graph.names is not None
+    assert graph.features[:, 0].tolist() == [float(name.split()[1]) for name in graph.names]
+    (tmp_path / "ages.csv").write_text("name,age\n" + "".join(f"other {i},{i}\n" for i in order))
+    assert "no row for the node 'nœud 0'" in refused("fit", edges, "-o", tmp_path / "other", *known, *FAST)
+    (tmp_path / "ages.csv").write_text("name,age\nnœud 0,1\n")
+    assert "each of the 60 nodes, got a table of 1" in refused("fit", edges, "-o", tmp_path / "other", *known, *FAST)

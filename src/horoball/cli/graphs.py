@@ -80,6 +80,16 @@ def fit_graph(
             "Useful: 0.5 to 3. [default: learn]"
         ),
     ] = None,
+    features: Annotated[
+        str | None,
+        typer.Option(help="Numbers known of the nodes: a table with a row for each, .csv, .tsv, .parquet or .npy."),
+    ] = None,
+    id_: Annotated[
+        str | None,
+        typer.Option(
+            "--id", help="Column of --features with the names of the nodes. Without it rows are in the order of nodes."
+        ),
+    ] = None,
     test: Annotated[
         float, typer.Option(help="Fraction of the edges to hold out for `evaluate`. Useful: 0.05 to 0.2.")
     ] = 0.0,
@@ -126,7 +136,7 @@ def fit_graph(
 
     Example: horoball graph fit friends.csv -o run
     """
-    from horoball.data import read_graph
+    from horoball.data import read, read_graph
     from horoball.models import GraphConfig
     from horoball.training.graph.run import train_graph
     from horoball.training.loop import Interrupted
@@ -157,7 +167,8 @@ def fit_graph(
         if not non_edges.isdecimal():
             raise ValueError(f"--non-edges is a whole number, 'all' or 'auto', got {non_edges!r}.")
         drawn = int(non_edges)
-    graph = read_graph(edges, directed=directed)
+    known = None if features is None else read(features, ids=id_)
+    graph = read_graph(edges, known, directed=directed)
     model, config = graph_fit(graph, **options)
     progress = Silent() if quiet else shown(console)
     try:

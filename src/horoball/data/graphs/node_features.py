@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from horoball.data.tables.number_arrays import check_numbers
+from horoball.data.tables.table import Table
 
 __all__ = ["node_features"]
 
@@ -17,8 +18,8 @@ def node_features(features: Any, nodes: int, names: np.ndarray | None) -> Tensor
     """Features as float32, shape (nodes, k), rows in the order of the nodes.
 
     Args:
-        features: An array, a tensor, a scipy sparse matrix, or a data frame. A pandas frame is put in order by its
-            index, which holds the names of the nodes.
+        features: An array, a tensor, a scipy sparse matrix, a data frame, or a table. A pandas frame is put in order
+            by its index, and a table by the names of its rows if it has them: these are the names of the nodes.
         nodes: Number of nodes.
         names: Their names; None where they are numbers.
 
@@ -27,7 +28,9 @@ def node_features(features: Any, nodes: int, names: np.ndarray | None) -> Tensor
         tensor([[1., 0.],
                 [0., 1.]])
     """
-    if hasattr(features, "columns"):
+    if isinstance(features, Table):
+        features = _table(features, nodes, names)
+    elif hasattr(features, "columns"):
         features = _frame(features, nodes, names)
     check_numbers(features, "The array of features")
     if hasattr(features, "toarray"):
@@ -46,19 +49,30 @@ def node_features(features: Any, nodes: int, names: np.ndarray | None) -> Tensor
     return torch.from_numpy(array)
 
 
+def _table(table: Table, nodes: int, names: np.ndarray | None) -> np.ndarray:
+    rows = np.concatenate([block.numpy() for block in table.blocks()])
+    labels = table.read_names()
+    return rows if labels is None else rows[_places(np.asarray(labels).astype(str), nodes, names, "table")]
+
+
 def _frame(frame: Any, nodes: int, names: np.ndarray | None) -> np.ndarray:
-    if len(frame) != nodes:
-        raise ValueError(f"Expected one row of features for each of the {nodes} nodes, got a frame of {len(frame)}.")
     if hasattr(frame, "index"):  # polars has none: its rows are in the order of the nodes
-        wanted = np.arange(nodes).astype(str) if names is None else names
-        labels = np.asarray(frame.index.to_numpy()).astype(str)
-        order = np.argsort(labels)
-        place = order[np.searchsorted(labels, wanted, sorter=order).clip(max=nodes - 1)]
-        lost = np.flatnonzero(labels[place] != wanted)
-        if len(lost):
-            raise ValueError(
-                f"The features have no row for the node {str(wanted[lost[0]])!r}. Give the frame the nodes as its "
-                "index, or pass an array with its rows in the order of the nodes."
-            )
-        frame = frame.iloc[place]
+        frame = frame.iloc[_places(np.asarray(frame.index.to_numpy()).astype(str), nodes, names, "frame")]
     return np.asarray(frame.to_numpy())
+
+
+def _places(labels: np.ndarray, nodes: int, names: np.ndarray | None, kind: str) -> np.ndarray:
+    """The row of each node."""
+    if len(labels) != nodes:
+        raise ValueError(f"Expected one row of features for each of the {nodes} nodes, got a {kind} of {len(labels)}.")
+    wanted = np.arange(nodes).astype(str) if names is None else names.astype(str)
+    order = np.argsort(labels)
+    place = order[np.searchsorted(labels, wanted, sorter=order).clip(max=nodes - 1)]
+    lost = np.flatnonzero(labels[place] != wanted)
+    if len(lost):
+        advice = "the nodes as its index" if kind == "frame" else "a column with the names of the nodes, see --id"
+        raise ValueError(
+            f"The features have no row for the node {str(wanted[lost[0]])!r}. Give the {kind} {advice}, or pass an "
+            "array with its rows in the order of the nodes."
+        )
+    return place

@@ -45,7 +45,8 @@ def read_graph(source: Any, features: Any = None, *, directed: bool = False) -> 
     Args:
         source: Where the edges come from.
         features: Numbers known of the nodes, shape (nodes, k): an array, a tensor or a scipy sparse matrix with rows
-            in the order of the nodes, or a pandas frame whose index are the nodes.
+            in the order of the nodes, a pandas frame whose index are the nodes, or a table whose rows have their names,
+            such as `read("people.csv", ids="name")`.
         directed: Whether an edge goes from a child to its parent: the first of a pair, the source of an edge, the row
             of a matrix is the child. Otherwise directions are left out.
 
