@@ -11,6 +11,7 @@ from pathlib import Path
 from experiments import (
     beyond,
     claims,
+    closure_prediction,
     directions,
     figure7,
     new_nodes,
@@ -57,6 +58,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "directions": directions.table,
     "taxonomies": taxonomies.table,
     "new_nodes": new_nodes.table,
+    "closure_prediction": closure_prediction.table,
     "tree_found": tree_support.found_table,
     "tree_purity": tree_purity.table,
     "tree_support": tree_support.support_table,
