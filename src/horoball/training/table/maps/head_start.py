@@ -19,6 +19,7 @@ from torch import Tensor
 from horoball.data.tables.table import Order, Table
 from horoball.models.table.encoder import Encoder
 from horoball.models.table.vae import VAE
+from horoball.numerics.random import generator_for
 from horoball.objectives.places import PlaceTerm
 from horoball.runtime.devices import resolved
 from horoball.training.config import TrainConfig
@@ -55,14 +56,14 @@ def head_start(model: VAE, table: Table, config: TrainConfig) -> None:
     """
     device = resolved(config.device)
     model.to(device)
-    encoder, generator = cast(Encoder, model.encoder), torch.Generator(device).manual_seed(config.seed)
+    encoder, generator = cast(Encoder, model.encoder), generator_for(config.seed)
     term, optimizer = PlaceTerm(), torch.optim.Adam(encoder.parameters(), fused=True)
     steps = min(_MOST, _EPOCHS * table.steps(Order(config.batch_size, config.seed)))
     noise = _BLUR * _spacing(encoder, table, config, device)
     for step, (x, places) in zip(counted("Head start", steps), _batches(table, config), strict=False):
         optimizer.param_groups[0]["lr"] = rise_and_fall(_RATE, step / steps)
         seen = encoder.inputs(x.to(device))
-        blurred = seen + noise * torch.randn(seen.shape, device=device, generator=generator)
+        blurred = seen + noise * torch.randn(seen.shape, generator=generator).to(device)  # the same on every device
         loss = term(model.ball, encoder.posterior(blurred).loc, places.to(device)).mean()
         optimizer.zero_grad()
         loss.backward()
