@@ -2,8 +2,7 @@ from __future__ import annotations
 
 import gc
 import threading
-import tracemalloc
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -13,9 +12,11 @@ import pytest
 import torch
 from torch import Tensor
 
+from horoball.data.readers import parquet
 from horoball.data.readers.parquet import ParquetTable
 from horoball.data.tables import row_groups
 from horoball.data.tables.table import Order
+from tests.tracing import Traced, tracing_apart
 
 FEATURES = 8
 BLOCK = 1 << 14
@@ -36,30 +37,33 @@ def write(path: Path, group: int, blocks: int = BLOCKS) -> str:
     return str(path)
 
 
-def peak_of(table: ParquetTable, way: str) -> float:
-    """Most memory that a pass takes, in blocks: that of numpy and of what was read from the file, and Arrow's."""
-    gc.collect()
-    arrow, before, rows = 0, pa.total_allocated_bytes(), 0
-    tracemalloc.start()
-    try:
-        for x in PASSES[way](table):
-            rows += len(x)
-            arrow = max(arrow, pa.total_allocated_bytes() - before)
-        peak = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
+def arrow_of(path: str, way: str) -> int:
+    """Most memory of Arrow's that a pass takes, in bytes."""
+    parquet._BLOCK = BLOCK
+    table, arrow, rows = ParquetTable([path]), 0, 0
+    before = pa.total_allocated_bytes()
+    for x in PASSES[way](table):
+        rows += len(x)
+        arrow = max(arrow, pa.total_allocated_bytes() - before)
     assert rows == table.rows
-    return (peak + arrow) / BYTES
+    return arrow
+
+
+@pytest.fixture(scope="module")
+def traced(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Traced]]:
+    with tracing_apart() as traced:
+        traced(arrow_of, write(tmp_path_factory.mktemp("first") / "x.parquet", BLOCK, 1), "batches")  # it imports
+        yield traced
 
 
 @pytest.mark.parametrize("way", PASSES)
 @pytest.mark.parametrize("group", [BLOCK // 4, BLOCK, 3 * BLOCK, BLOCK * BLOCKS])
 def test_a_pass_holds_a_few_blocks_whatever_the_size_of_the_row_groups(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str, group: int
+    tmp_path: Path, traced: Callable[..., Traced], way: str, group: int
 ) -> None:
-    monkeypatch.setattr("horoball.data.readers.parquet._BLOCK", BLOCK)
-    path = write(tmp_path / "x.parquet", group)
-    assert peak_of(ParquetTable([path]), way) < BLOCKS / 4
+    """Memory of numpy and of what was read from the file, and Arrow's."""
+    arrow, peak = traced(arrow_of, write(tmp_path / "x.parquet", group), way)
+    assert (peak + arrow) / BYTES < BLOCKS / 4
 
 
 def test_a_block_of_wide_rows_has_fewer_of_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
