@@ -1,8 +1,9 @@
-"""Graphs of a million nodes: `OMP_NUM_THREADS=1 python -m benchmarks.graphs scale|ranks`.
+"""Graphs of a million nodes and more: `OMP_NUM_THREADS=1 python -m benchmarks.graphs scale|free|ranks`.
 
 scale    seconds of an epoch and peak memory by the number of nodes, each measurement in its own process; and the sum
          over all pairs, ours and by plain autograd
-ranks    seconds of an epoch on one rank and on two
+free     the same for posteriors of the nodes' own, up to ten million nodes
+ranks    seconds of an epoch and peak memory on one rank and on two
 """
 
 from __future__ import annotations
@@ -14,15 +15,17 @@ import os
 import statistics
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import torch
 
-from benchmarks.graph_costs import EPOCHS, Numbers, epoch, exact, plain, rank_speed
+from benchmarks.graph_costs import EPOCHS, Numbers, attach, epoch, exact, free_epoch, plain, rank_speed
 from benchmarks.table import markdown
 
+FREE = (100_000, 1_000_000, 10_000_000)
 NODES, EXACT, PLAIN = tuple(EPOCHS), (1000, 3000, 10_000), (1000, 2000, 4000)
 GIB = 1 << 30
 
@@ -87,20 +90,55 @@ def _dense() -> None:
     print(f"and 10⁶ nodes would need {each * 1e12 / (1 << 40):,.0f} TiB.")
 
 
+def free() -> bool:
+    """Seconds and memory of posteriors of the nodes' own."""
+    found = []
+    with tempfile.TemporaryDirectory() as folder:
+        for nodes in FREE:
+            _child("attach", nodes, f"{folder}/edges.npy")
+            found.append(_child("free_epoch", nodes, f"{folder}/edges.npy"))
+    lines = [
+        [f"{nodes:,}", f"{one['edges']:,.0f}", f"{one['epoch']:.3g}", f"{one['wall']:.3g}", f"{one['peak'] / GIB:.2f}"]
+        for nodes, one in zip(FREE, found, strict=True)
+    ]
+    print(markdown(("nodes", "edges", "epoch, CPU s", "epoch, s", "peak, GiB"), lines))
+    growth = found[-1]["epoch"] / found[-2]["epoch"] / (FREE[-1] / FREE[-2])
+    each = [(found[-1][key] - found[-2][key]) / (FREE[-1] - FREE[-2]) for key in ("above", "epoch")]
+    print(
+        f"\nTen times as many nodes take {10 * growth:.1f} times as long; a node with its five edges {each[0]:.0f}",
+        end=" ",
+    )
+    print(f"bytes and {1e6 * each[1]:.1f} µs an epoch.")
+    print(f"10⁹ edges, 2·10⁸ nodes: {2e8 * each[0] / GIB:.0f} GiB, {2e8 * each[1] / 60:.0f} CPU minutes an epoch.")
+    return growth <= 1.5 and found[-1]["peak"] < 6 * GIB
+
+
 def ranks(turns: int = 3) -> bool:
-    """One rank and two."""
-    walls = [[_child("rank_speed", 100_000, ranks=count)["wall"] for count in (1, 2)] for _ in range(turns)]
-    lines = [[str(count), f"{statistics.median(w):.3f}"] for count, w in enumerate(zip(*walls, strict=True), 1)]
-    speed_up = statistics.median(one / two for one, two in walls)
-    print(markdown(("ranks", "10⁵ nodes: s an epoch"), [*lines, ["speed-up", f"{speed_up:.2f} times"]]))
+    """One rank and two: the paper's encoder, and posteriors of the nodes' own."""
+    with tempfile.TemporaryDirectory() as folder:
+        _child("attach", 1_000_000, f"{folder}/edges.npy")
+        parts = {
+            "gcn, 10⁵ nodes": ("rank_speed", 100_000),
+            "free, 10⁶ nodes": ("free_epoch", 1_000_000, f"{folder}/edges.npy"),
+        }
+        lines = []
+        for name, part in parts.items():
+            pairs = [[_child(*part, ranks=count) for count in (1, 2)] for _ in range(turns)]
+            seconds = [statistics.median(pair[k]["wall"] for pair in pairs) for k in (0, 1)]
+            speed_up = statistics.median(one["wall"] / two["wall"] for one, two in pairs)
+            memory = statistics.median(two["above"] / one["above"] for one, two in pairs)
+            lines.append([name, *(f"{each:.3f}" for each in seconds), f"{speed_up:.2f}", f"{memory:.2f}"])
+    header = ("", "one rank: s an epoch", "two ranks", "speed-up", "memory of a rank, of one's")
+    print(markdown(header, lines))
     return True
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    whole = {"scale": scale, "ranks": ranks}
-    parts: dict[str, Callable[..., Any]] = {part.__name__: part for part in (epoch, exact, plain, rank_speed)}
+    whole = {"scale": scale, "free": free, "ranks": ranks}
+    every = attach, epoch, exact, free_epoch, plain, rank_speed
+    parts: dict[str, Callable[..., Any]] = {part.__name__: part for part in every}
     parser.add_argument("what", choices=(*whole, *parts))
     parser.add_argument("of", nargs="*")
     options = parser.parse_args(arguments)

@@ -17,6 +17,7 @@ from horoball.data.tables.table import Order
 from horoball.graphs import link_scores
 from horoball.models import GraphConfig, GraphVAE
 from horoball.training import TrainConfig, fit_graph
+from horoball.training.graph import objective as graph_objective
 from horoball.training.graph.fit import PAPER_TRAINING
 from horoball.training.graph.objective import GraphObjective
 from tests.training.test_fit import ENVIRONMENT, ROOT, StopAt, assert_same, weights
@@ -73,6 +74,30 @@ def test_exact_shares_of_ranks_add_up_to_the_loss() -> None:
             for rank in range(ranks)
         ]
         torch.testing.assert_close(torch.stack(shares).sum(0), whole, rtol=1e-5, atol=1e-4)
+
+
+@pytest.mark.parametrize("c", [0.0, 1.0])
+def test_posteriors_sampled_in_parts_have_the_bound_of_their_sample(monkeypatch: pytest.MonkeyPatch, c: float) -> None:
+    """What is made twice is the same twice, and the shares of ranks add up."""
+    monkeypatch.setattr(graph_objective, "_NODES", 7)
+    model = model_of(TREE, encoder="free", c=c, edges="fermi_dirac")
+    objective, loc = GraphObjective(model, TREE, TrainConfig()), model.encoder.loc
+
+    def found(ranks: int = 1) -> tuple[torch.Tensor, torch.Tensor]:
+        objective.zero_grad()
+        losses = []
+        for rank in range(ranks):
+            generator = torch.Generator().manual_seed(0)
+            losses.append(objective(TREE.edges[rank::ranks], share=(rank, ranks), generator=generator))
+            losses[-1][0].backward()
+        assert isinstance(loc.grad, torch.Tensor)
+        return torch.stack(losses).sum(0).detach(), loc.grad.clone()
+
+    in_parts, by_ranks = found(), found(ranks=3)
+    monkeypatch.setattr(graph_objective, "checkpoint", lambda part, nodes, seed, **_: part(nodes, seed))
+    for ours, kept, shared in zip(in_parts, found(), by_ranks, strict=True):
+        assert torch.equal(ours, kept)
+        torch.testing.assert_close(ours, shared, rtol=1e-5, atol=1e-4)
 
 
 @pytest.mark.parametrize("c", [0.0, 1.0])

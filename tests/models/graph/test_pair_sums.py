@@ -16,7 +16,7 @@ from horoball.data import Graph, preferential_attachment
 from horoball.data.graphs import pair_tiles
 from horoball.data.graphs.pair_tiles import draw_tiles
 from horoball.manifolds import PoincareBall
-from horoball.models.graph import pair_sums
+from horoball.models.graph import pair_blocks
 from horoball.models.graph.edges import EDGES
 from horoball.models.graph.pair_sums import log_prob_of_non_edges, log_prob_of_pairs, log_prob_of_tiles
 
@@ -154,7 +154,7 @@ def test_points_in_one_place_do_no_harm(c: float, law: str, radius: float, dtype
 
 
 @pytest.mark.parametrize("c", [0.0, 1.0])
-@pytest.mark.parametrize("n", [2, pair_sums._ROWS, pair_sums._ROWS + 1])
+@pytest.mark.parametrize("n", [2, pair_blocks._ROWS, pair_blocks._ROWS + 1])
 def test_every_pair_counts_twice_whatever_the_number_of_points(n: int, c: float) -> None:
     z, pairs = points(c, 2.0, n), all_pairs(n)
     graph = Graph.of(pairs[:-1], n)
@@ -187,7 +187,7 @@ def test_no_pairs_give_nothing(radius: str) -> None:
 def test_more_pairs_than_a_block_are_split(monkeypatch: pytest.MonkeyPatch) -> None:
     z, pairs = points(1.0, 2.0, 20), all_pairs(20)
     whole = found(blocked(pairs, joined=True), "fermi_dirac", z, 1.0)
-    monkeypatch.setattr(pair_sums, "_LISTED", 7)
+    monkeypatch.setattr(pair_blocks, "_LISTED", 7)
     assert_alike(found(blocked(pairs, joined=True), "fermi_dirac", z, 1.0), whole, z, 1e-12)
 
 

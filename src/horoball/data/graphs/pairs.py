@@ -97,13 +97,15 @@ class PairSource:
         edges, n = self.graph.edges, self.graph.nodes
         m, steps = len(edges), self.steps(order)
         rank, ranks = order.rank, order.ranks
-        index = torch.arange(m)
+        index = None  # as they are
         if order.seed is not None and steps > 1:
             index = torch.from_numpy(np.random.default_rng((order.seed, order.epoch)).permutation(m))
         for step in range(order.start, steps):
-            whole = index[step * order.batch_size : (step + 1) * order.batch_size]
-            mine, drawn, weight = edges[whole[rank::ranks]], None, 1.0
-            k = n * (n - 1) if self.non_edges is None else self.non_edges * len(whole)
+            start = step * order.batch_size
+            taken, drawn, weight = min(order.batch_size, m - start), None, 1.0
+            share = slice(start + rank, start + taken, ranks)
+            mine = edges[share] if index is None else edges[index[share]]
+            k = n * (n - 1) if self.non_edges is None else self.non_edges * taken
             if k < n * (n - 1):
                 # All ranks draw the same, and take turns at the tiles: n of them do what one would. Steps count from 1
                 # here, for to numpy (seed, epoch, 0) is (seed, epoch), which the permutation is drawn from.
@@ -111,4 +113,4 @@ class PairSource:
                 drawn = draw_tiles(self.graph, k, generator, rank, ranks)
                 weight = n * (n - 1) / drawn.total
             ways = 1 if self.graph.directed else 2
-            yield PairBatch(mine, drawn, ways * m / len(whole), weight, n, (rank, ranks))
+            yield PairBatch(mine, drawn, ways * m / taken, weight, n, (rank, ranks))

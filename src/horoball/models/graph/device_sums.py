@@ -18,7 +18,7 @@ from torch import Tensor
 
 from horoball.manifolds import PoincareBall
 from horoball.models.graph.edges import Edges
-from horoball.models.graph.pair_space import Block
+from horoball.models.graph.pair_blocks import Block
 from horoball.numerics.autograd import first_order
 from horoball.numerics.curvature import root
 from horoball.numerics.kernels import asinh, wide

@@ -1,4 +1,4 @@
-"""Blocks of pairs of points: their distances, and gradients collected by point.
+"""Distances of blocks of pairs of points, and gradients collected by point.
 
 Note [Pairs]: with y = √c z and H = (cosh|y|, sinh|y| y/|y|), a point of the unit hyperboloid, a pair has
 
@@ -15,44 +15,15 @@ For c = 0, s = d².
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import torch
 from torch import Tensor
 from torch.nn.functional import embedding
 
-from horoball.manifolds import PoincareBall
+from horoball.models.graph.pair_blocks import Block
 
-__all__ = ["Block", "Curved", "Flat"]
+__all__ = ["Curved", "Flat"]
 
 _DIGITS = 1e7  # what is asked of s: seven digits
-
-
-class Block(NamedTuple):
-    """Pairs: a matrix, rows × columns, a stack of matrices, or a list of (row, column).
-
-    Example:
-        >>> Block(torch.tensor([0, 1]), torch.tensor([2, 2])).listed
-        True
-    """
-
-    rows: Tensor  # (rows,), or (matrices, rows)
-    columns: Tensor
-    listed: bool = True
-    weight: float = 1.0  # how often each pair counts
-    left_out: tuple[Tensor, ...] | None = None  # places of the matrices that do not count
-
-    def to(self, device: torch.device) -> Block:
-        """The same with its numbers on a device."""
-        left_out = None if self.left_out is None else tuple(place.to(device) for place in self.left_out)
-        return self._replace(rows=self.rows.to(device), columns=self.columns.to(device), left_out=left_out)
-
-    def counts(self, like: Tensor) -> Tensor:
-        """How often each place counts."""
-        counts = torch.full_like(like, self.weight)
-        if self.left_out is not None:
-            counts[self.left_out] = 0.0
-        return counts
 
 
 class Curved:
@@ -63,31 +34,26 @@ class Curved:
         root: √c.
 
     Example:
-        >>> space = Curved(torch.tensor([[3.0], [1.0]], dtype=torch.float64), torch.tensor(1.0))
+        >>> space = Curved(torch.tensor([[3.0], [1.0]], dtype=torch.float64), root=1.0)
         >>> space.distances(space.squares(Block(torch.tensor([0]), torch.tensor([1]))))
         tensor([2.], dtype=torch.float64)
     """
 
-    def __init__(self, y: Tensor, root: Tensor) -> None:
-        self.root = float(root)
-        with torch.enable_grad():
-            self.y = y.detach().requires_grad_()
-            self.h = PoincareBall(1.0).to_lorentz(self.y)
-        self.sign = torch.cat((y.new_ones(1), -y.new_ones(y.shape[1])))
-        self.k = self.h.detach() * self.sign  # H·k' is Lorentz's product with its sign changed
-        self.of_h, self.of_root = torch.zeros_like(self.k), y.new_zeros(())
+    def __init__(self, y: Tensor, root: float) -> None:
+        self.root = root
         radius = torch.linalg.vector_norm(y, dim=-1, keepdim=True)
         direction = y / radius.clamp_min(1e-300)  # at 0 any will do
-        sinh = torch.sinh(radius)
-        # All that is known of a point in one row, which is fetched at once; and the gradients in radius and direction.
-        self.known = torch.cat((radius, sinh, self.k[:, :1], direction), -1)
-        self.of_radius_direction = torch.zeros_like(self.k)
-        self.stretch = torch.where(radius > 0, sinh / radius.clamp_min(1e-300), 1.0)
+        # All that is known of a point in one row, which is fetched at once; and the gradients in radius and direction,
+        # the latter by sinh r. A graph of ten million nodes has nothing else of this size.
+        self.known = torch.cat((radius, torch.sinh(radius), torch.cosh(radius), direction), -1)
+        self.of_radius_direction, self.of_root = y.new_zeros(len(y), y.shape[1] + 1), y.new_zeros(())
+        self.sign = torch.cat((y.new_ones(1), -y.new_ones(y.shape[1])))
         self.ends = self.known, self.known  # of the listed, or the few, pairs of the block at hand
         self.squared = radius, radius, radius  # and what their squares are made of
-        self.sides = self.k, self.k  # of the block at hand, if it is not listed
+        self.sides = self.known, self.known  # of the block at hand, if it is not listed
+        self.products = self.known, self.known  # and their k: H·k' is Lorentz's product with its sign changed
         self.few: tuple[Tensor, ...] = ()  # the places of the few pairs there
-        self.slope = y  # √(s(1 + s)) of the block at hand
+        self.slope = radius  # √(s(1 + s)) of the block at hand
 
     def squares(self, block: Block) -> Tensor:
         """The numbers s of a block."""
@@ -95,7 +61,8 @@ class Curved:
         if block.listed:
             self.ends = self.known.index_select(0, i), self.known.index_select(0, j)
             return self._two_squares(*self.ends)
-        self.sides = rows, columns = embedding(i, self.k), embedding(j, self.k)
+        self.sides = embedding(i, self.known), embedding(j, self.known)
+        self.products = rows, columns = _signed(self.sides[0]), _signed(self.sides[1])
         s = ((rows * self.sign) @ columns.mT).sub_(1).div_(2)
         # The product loses as many digits of a pair as its own H₀H₀' is large: one far point makes no other pair slow.
         blurred = (rows[..., :1] * (_DIGITS * torch.finfo(s.dtype).eps)) * columns[..., :1].mT
@@ -129,9 +96,10 @@ class Curved:
         i, j = block.rows, block.columns
         if not block.listed:
             close, rate[self.few] = rate[self.few], 0.0
-            rows, columns = self.sides
-            self.of_h.index_add_(0, i.flatten(), (rate @ columns).flatten(0, -2))  # a stack may hold a row twice
-            self.of_h.index_add_(0, j.flatten(), (rate.mT @ rows).flatten(0, -2))
+            rows, columns = self.products
+            for end, side, of_h in ((i, self.sides[0], rate @ columns), (j, self.sides[1], rate.mT @ rows)):
+                of_radius_direction = _by_radius(of_h, side).flatten(0, -2)
+                self.of_radius_direction.index_add_(0, end.flatten(), of_radius_direction)  # maybe a row twice
             rate, (i, j) = close, self._few_of(block)
         self._collect_by_radius(i, j, 2 * rate)
 
@@ -149,11 +117,23 @@ class Curved:
 
     def gradients(self) -> tuple[Tensor, Tensor]:
         """In y, and in √c where it divides."""
-        of_radius, of_direction = self.of_radius_direction.split((1, self.y.shape[1]), -1)
-        direction = self.known[:, 3:]
+        of_radius, of_direction = self.of_radius_direction.split((1, self.known.shape[1] - 3), -1)
+        radius, sinh, direction = self.known[:, :1], self.known[:, 1:2], self.known[:, 3:]
         across = of_direction - (of_direction * direction).sum(-1, keepdim=True) * direction
-        of_y = torch.autograd.grad(self.h, self.y, self.of_h)[0]
-        return of_y + of_radius * direction + self.stretch * across, self.of_root
+        across *= torch.where(radius > 0, sinh / radius.clamp_min(1e-300), 1.0)
+        return across.addcmul_(of_radius, direction), self.of_root
+
+
+def _signed(known: Tensor) -> Tensor:
+    """k = (cosh r, −sinh r u) of points."""
+    return torch.cat((known[..., 2:3], -known[..., 1:2] * known[..., 3:]), -1)
+
+
+def _by_radius(of_h: Tensor, known: Tensor) -> Tensor:
+    """Gradients in H = (cosh r, sinh r u) as those in r and, by sinh r, in u."""
+    of_time, of_space = of_h[..., :1], of_h[..., 1:]
+    along = (of_space * known[..., 3:]).sum(-1, keepdim=True)
+    return torch.cat((of_time * known[..., 1:2] + along * known[..., 2:3], of_space), -1)
 
 
 class Flat:

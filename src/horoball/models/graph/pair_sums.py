@@ -6,7 +6,7 @@ pairs gives its part of the sum and of the gradient at once and is forgotten: wh
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -16,17 +16,22 @@ from horoball.data.graphs.pair_tiles import Tiles
 from horoball.manifolds import PoincareBall
 from horoball.models.graph.device_sums import AT_ONCE, Matrices, log_prob_of_matrices, matrices, stacks
 from horoball.models.graph.edges import Edges
-from horoball.models.graph.pair_space import Block, Curved, Flat
+from horoball.models.graph.pair_blocks import Block, blocks_of_non_edges, blocks_of_pairs, blocks_of_tiles
+from horoball.models.graph.pair_space import Curved, Flat
 from horoball.numerics.autograd import first_order
 
-__all__ = ["log_prob_of_non_edges", "log_prob_of_pairs", "log_prob_of_tiles", "matrices_of_non_edges"]
+__all__ = [
+    "log_prob_of_blocks",
+    "log_prob_of_non_edges",
+    "log_prob_of_pairs",
+    "log_prob_of_tiles",
+    "matrices_of_non_edges",
+]
 
-_ROWS = 128  # of a matrix of pairs: what is made of it stays in the cache
-_LISTED = 1 << 16  # pairs of a list, or of a stack of tiles
 _FAR = 40.0  # √c·radius up to which all s are numbers of float32
 _FARTHEST = 300.0  # and of float64
 _FLAT = 1e-12  # of c: below it s, which is c·d²/4 there, would merge points that are not the same
-_SETTINGS = 5  # arguments of the sum before its tensors
+_SETTINGS = 4  # arguments of the sum before its tensors
 _TOUCHING = 1e-30  # of s: below it two points are one, and their distance has no gradient
 
 
@@ -49,12 +54,10 @@ def log_prob_of_pairs(
         >>> log_prob_of_pairs(TanhEdges(), z, PoincareBall(1.0), torch.tensor([[0, 1], [1, 2]]), joined=True)
         tensor(-4.7588, dtype=torch.float64)
     """
-    on_device = z.device.type != "cpu"
-    parts = pairs.split(AT_ONCE if on_device else _LISTED) if len(pairs) else ()  # a small step may have no pair
-    if on_device:
-        listed = (matrices(Block(*part.unbind(1)), z) for part in parts)
+    if z.device.type != "cpu":
+        listed = (matrices(block, z) for block in blocks_of_pairs(pairs, joined=joined, most=AT_ONCE))
         return log_prob_of_matrices(edges, joined, z, ball, listed, offset)
-    return _summed(edges, joined, z, ball, (Block(*part.T.contiguous()) for part in parts), offset)
+    return log_prob_of_blocks(edges, z, ball, blocks_of_pairs(pairs, joined=joined), offset)
 
 
 def log_prob_of_non_edges(
@@ -86,8 +89,8 @@ def log_prob_of_non_edges(
         >>> log_prob_of_non_edges(TanhEdges(), z, PoincareBall(1.0), adjacency)
         tensor(-0.5546, dtype=torch.float64)
     """
-    blocks = _all_but(adjacency, rank, ranks) if offset is None else _all_ways_but(adjacency, rank, ranks)
-    return _summed(edges, False, z, ball, blocks, offset)
+    blocks = blocks_of_non_edges(adjacency, rank, ranks, directed=offset is not None)
+    return log_prob_of_blocks(edges, z, ball, blocks, offset)
 
 
 def log_prob_of_tiles(
@@ -110,7 +113,7 @@ def log_prob_of_tiles(
         tensor(-0.0050, dtype=torch.float64)
     """
     if z.device.type == "cpu":
-        return _summed(edges, False, z, ball, _stacks(tiles), offset)
+        return log_prob_of_blocks(edges, z, ball, blocks_of_tiles(tiles), offset)
     counts = z.new_ones(*tiles.rows.shape, tiles.columns.shape[1])
     counts[tiles.edges.unbind(1)] = 0.0
     parts = stacks(tiles.rows, tiles.columns, counts) if len(counts) else ()
@@ -129,78 +132,46 @@ def matrices_of_non_edges(
                  [0., 0.]]])
     """
     rows = max(1, AT_ONCE // adjacency.shape[0])
-    blocks = (_all_ways_but if directed else _all_but)(adjacency, rank, ranks, rows)
+    blocks = blocks_of_non_edges(adjacency, rank, ranks, directed=directed, rows=rows)
     return [matrices(block, like) for block in blocks]
 
 
-def _stacks(tiles: Tiles) -> Iterator[Block]:
-    """Some tiles at a time; of none, no block."""
-    if not len(tiles.rows):
-        return
-    many = max(1, _LISTED // tiles.rows.shape[1] ** 2)
-    starts = torch.arange(0, len(tiles.rows) + many, many)
-    parts = zip(tiles.rows.split(many), tiles.columns.split(many), strict=True)
-    ends = torch.searchsorted(tiles.edges[:, 0].contiguous(), starts).tolist()
-    for number, (rows, columns) in enumerate(parts):
-        tile, row, column = tiles.edges[ends[number] : ends[number + 1]].T
-        yield Block(rows, columns, False, 1.0, (tile - number * many, row, column))
-
-
-def _all_ways_but(adjacency: Any, rank: int, ranks: int, count: int = _ROWS) -> Iterator[Block]:
-    """All pairs (child, parent) without the edges: some rows by all columns."""
-    everything = torch.arange(adjacency.shape[0])
-    for start, stop, i, j in _row_edges(adjacency, rank, ranks, count):
-        own = torch.arange(stop - start)
-        left_out = torch.cat((i, own)), torch.cat((j, own + start))
-        yield Block(everything[start:stop], everything, False, 1.0, left_out)
-
-
-def _row_edges(adjacency: Any, rank: int, ranks: int, count: int) -> Iterator[tuple[int, int, Tensor, Tensor]]:
-    """Some rows at a time, from start to stop, and their edges: rows counted from start, and columns."""
-    n = adjacency.shape[0]
-    for start in range(rank * count, n, ranks * count):
-        stop = min(start + count, n)
-        first, last = adjacency.indptr[start], adjacency.indptr[stop]
-        degrees = torch.from_numpy(adjacency.indptr[start : stop + 1]).diff()
-        i = torch.arange(stop - start).repeat_interleave(degrees)
-        yield start, stop, i, torch.from_numpy(adjacency.indices[first:last]).long()
-
-
-def _all_but(adjacency: Any, rank: int, ranks: int, count: int = _ROWS) -> Iterator[Block]:
-    """All ordered pairs without the edges: of some rows, their own square once, and what lies right of it twice."""
-    n = adjacency.shape[0]
-    everything = torch.arange(n)
-    for start, stop, i, j in _row_edges(adjacency, rank, ranks, count):
-        diagonal = torch.arange(stop - start)
-        own, right = (j >= start) & (j < stop), j >= stop
-        square = torch.cat((i[own], diagonal)), torch.cat((j[own] - start, diagonal))
-        rows = everything[start:stop]
-        yield Block(rows, rows, False, 1.0, square)
-        if stop < n:
-            yield Block(rows, everything[stop:], False, 2.0, (i[right], j[right] - stop))
-
-
-def _summed(
-    edges: Edges, joined: bool, z: Tensor, ball: PoincareBall, blocks: Iterable[Block], offset: Tensor | None
+def log_prob_of_blocks(
+    edges: Edges, z: Tensor, ball: PoincareBall, blocks: Iterable[Block], offset: Tensor | None = None
 ) -> Tensor:
+    """Σ log p(A_ij | z_i, z_j) over blocks of pairs, each as often as it counts, on the CPU.
+
+    Args:
+        edges: The distribution of an edge.
+        z: Points, shape (n, d).
+        ball: The ball.
+        blocks: The pairs, taken one after the other.
+        offset: As `log_prob_of_pairs` has it.
+
+    Example:
+        >>> from horoball.models.graph.edges import TanhEdges
+        >>> z = torch.tensor([[3.0, 0.0], [1.0, 0.0], [0.0, 0.0]])
+        >>> pair = Block(torch.tensor([0]), torch.tensor([1]), joined=True)
+        >>> log_prob_of_blocks(TanhEdges(), z, PoincareBall(1.0), [pair, pair._replace(joined=False, weight=2.0)])
+        tensor(-3.3983, dtype=torch.float64)
+    """
     root: Tensor | None = None
-    y, dtype = z.double(), z.dtype
-    if not ball.is_euclidean and ball.c_value < _FLAT:
-        return _summed_by_distance(edges, joined, z, ball, blocks, offset)
+    dtype = z.dtype
     if not ball.is_euclidean:
+        if ball.c_value < _FLAT:
+            return _summed_by_distance(edges, z, ball, blocks, offset)
         root = torch.as_tensor(ball.c).double().sqrt()
-        y = root * y
-        farthest = float(torch.linalg.vector_norm(y.detach(), dim=-1).amax()) if len(y) else 0.0
+        farthest = ball.c_value**0.5 * float(torch.linalg.vector_norm(z.detach(), dim=-1).amax()) if len(z) else 0.0
         if farthest > _FARTHEST:
-            return _summed_by_distance(edges, joined, z, ball, blocks, offset)
+            return _summed_by_distance(edges, z, ball, blocks, offset)
         if farthest > _FAR:
             dtype = torch.float64
     learned = [parameter for parameter in edges.parameters() if parameter.requires_grad]
-    return _Sum.apply(edges, joined, blocks, dtype, torch.is_grad_enabled(), y, root, offset, *learned)
+    return _Sum.apply(edges, blocks, dtype, torch.is_grad_enabled(), z, root, offset, *learned)
 
 
 def _summed_by_distance(
-    edges: Edges, joined: bool, z: Tensor, ball: PoincareBall, blocks: Iterable[Block], offset: Tensor | None
+    edges: Edges, z: Tensor, ball: PoincareBall, blocks: Iterable[Block], offset: Tensor | None
 ) -> Tensor:
     """The same by the ball's own distance and all that autograd keeps of it, for points that few models place."""
     total = z.new_zeros((), dtype=torch.float64)
@@ -210,7 +181,7 @@ def _summed_by_distance(
         if offset is not None:
             d = d + _lift(offset, block)
         counts = block.counts(d)
-        value = edges.log_edge(d) if joined else edges.log_no_edge(d)
+        value = edges.log_edge(d) if block.joined else edges.log_no_edge(d)
         total = total + torch.where(counts > 0, counts * value, 0.0).sum(dtype=torch.float64)
     return total
 
@@ -235,20 +206,18 @@ class _Sum(torch.autograd.Function):
     def forward(
         ctx: Any,
         edges: Edges,
-        joined: bool,
         blocks: Iterable[Block],
         dtype: torch.dtype,
         recording: bool,
-        y: Tensor,
+        z: Tensor,
         root: Tensor | None,
         offset: Tensor | None,
         *learned: Tensor,
     ) -> Tensor:
-        distribution = edges.log_edge if joined else edges.log_no_edge
-        space = Flat(y) if root is None else Curved(y, root)
+        space = Flat(z.double()) if root is None else Curved(root * z.double(), float(root))
         wanted = recording and any(ctx.needs_input_grad)
-        total = y.new_zeros(())
-        of_offset = y.new_zeros(len(y)) if offset is not None else None
+        total = z.new_zeros((), dtype=torch.float64)
+        of_offset = total.new_zeros(len(z)) if offset is not None else None
         of_learned = [torch.zeros_like(parameter) for parameter in learned]
         for block in blocks:
             s = space.squares(block).to(dtype)
@@ -258,6 +227,7 @@ class _Sum(torch.autograd.Function):
             d = space.distances(s.clamp_min_(_TOUCHING) if touching else s)
             counts = block.counts(d)
             apart = d if offset is None else d + _lift(offset, block).to(dtype)
+            distribution = edges.log_edge if block.joined else edges.log_no_edge
             with torch.enable_grad():
                 value = distribution(apart.requires_grad_(wanted))
             total += torch.sum(value.detach() * counts, dtype=torch.float64)
@@ -269,16 +239,21 @@ class _Sum(torch.autograd.Function):
                 for sum_, part in zip(of_learned, rates, strict=True):
                     sum_ += part
         if wanted:
+            of_z, of_root = space.gradients()
+            if root is not None:  # of y = √c z
+                of_root = of_root + torch.sum(of_z * z, dtype=torch.float64)
+                of_z *= root
             given = (each for each in (root, offset) if each is not None)
-            lifted = y.new_zeros(()) if of_offset is None else of_offset
-            ctx.save_for_backward(*space.gradients(), lifted, *of_learned, y, *given, *learned)  # for `first_order`
+            lifted = total.new_zeros(()) if of_offset is None else of_offset
+            # what was given is there for `first_order`
+            ctx.save_for_backward(of_z.to(z.dtype), of_root, lifted, *of_learned, z, *given, *learned)
         return total
 
     @staticmethod
     @first_order
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        count = len(ctx.needs_input_grad) - _SETTINGS  # y, √c, offsets and what is learned
-        of_y, of_root, of_offset, *of_learned = (grad.to(part.dtype) * part for part in ctx.saved_tensors[:count])
+        count = len(ctx.needs_input_grad) - _SETTINGS  # z, √c, offsets and what is learned
+        of_z, of_root, of_offset, *of_learned = (grad.to(part.dtype) * part for part in ctx.saved_tensors[:count])
         asked = ctx.needs_input_grad[_SETTINGS + 1 : _SETTINGS + 3]
         of_both = (part if wanted else None for part, wanted in zip((of_root, of_offset), asked, strict=True))
-        return (None,) * _SETTINGS + (of_y, *of_both, *of_learned)
+        return (None,) * _SETTINGS + (of_z, *of_both, *of_learned)

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 from horoball.data.graphs.graph import Graph
 from horoball.data.graphs.pair_tiles import Tiles
+from horoball.distributions import BallNormal
 from horoball.models.graph.device_sums import Matrices, log_prob_of_matrices
+from horoball.models.graph.pair_blocks import blocks_of_non_edges, blocks_of_pairs, blocks_of_tiles
 from horoball.models.graph.pair_sums import (
-    log_prob_of_non_edges,
+    log_prob_of_blocks,
     log_prob_of_pairs,
     log_prob_of_tiles,
     matrices_of_non_edges,
@@ -21,6 +25,8 @@ from horoball.numerics.kernels import wide_dtype
 from horoball.training.config import TrainConfig
 
 __all__ = ["GraphObjective"]
+
+_NODES = 1 << 18  # whose posteriors are sampled at a time, so that autograd keeps what belongs to them only
 
 
 class GraphObjective(nn.Module):
@@ -83,22 +89,60 @@ class GraphObjective(nn.Module):
         """
         model, rank, ranks = self.model, *share
         self._place(model.prior.loc.device)
-        q, p = model.posterior(self._features, self._propagation), model.prior()
-        z, log_q = q.rsample_and_log_prob(generator=generator)
+        z, kl = self._sampled(rank, ranks, generator)
         offset = model.offset(z)
-        kl = (log_q - p.log_prob(z))[rank::ranks].sum(dtype=wide_dtype(z))
-        joined = edge_weight * log_prob_of_pairs(model.edges, z, model.ball, edges, joined=True, offset=offset)
-        if non_edges is None and z.device.type != "cpu":
-            self._matrices = self._matrices or matrices_of_non_edges(
-                self.adjacency(), z.detach(), rank, ranks, directed=offset is not None
-            )
-            apart = log_prob_of_matrices(model.edges, False, z, model.ball, self._matrices, offset)
-        elif non_edges is None:
-            apart = log_prob_of_non_edges(model.edges, z, model.ball, self.adjacency(), rank, ranks, offset=offset)
+        if z.device.type == "cpu":
+            joined = blocks_of_pairs(edges, joined=True, weight=edge_weight)
+            if non_edges is not None:
+                apart = blocks_of_tiles(non_edges, non_edge_weight)
+            else:
+                directed = offset is not None
+                apart = blocks_of_non_edges(self.adjacency(), rank, ranks, directed=directed, weight=non_edge_weight)
+            reconstruction = -log_prob_of_blocks(model.edges, z, model.ball, chain(joined, apart), offset)
         else:
-            apart = log_prob_of_tiles(model.edges, z, model.ball, non_edges, offset=offset)
-        reconstruction = -joined - non_edge_weight * apart
+            reconstruction = -edge_weight * log_prob_of_pairs(
+                model.edges, z, model.ball, edges, joined=True, offset=offset
+            ) - non_edge_weight * self._apart_on_device(z, non_edges, offset, rank, ranks)
         return torch.stack((reconstruction + self.config.beta * kl, reconstruction, kl))
+
+    def _sampled(self, rank: int, ranks: int, generator: torch.Generator | None) -> tuple[Tensor, Tensor]:
+        """A sample of all nodes, and what the divergences of a rank's share of them come to.
+
+        Posteriors that know nothing of each other are sampled some at a time; autograd keeps none of what leads to a
+        sample and makes it again, from the same seed.
+        """
+        model, n = self.model, self._graph.nodes
+        prior = model.prior()
+
+        def sample(q: BallNormal, first: int, generator: torch.Generator | None) -> tuple[Tensor, Tensor]:
+            z, log_q = q.rsample_and_log_prob(generator=generator)
+            return z, (log_q - prior.log_prob(z))[(rank - first) % ranks :: ranks].sum(dtype=wide_dtype(z))
+
+        if model.encoder.propagates or n <= _NODES:
+            return sample(model.posterior(self._features, self._propagation), 0, generator)
+
+        def part(nodes: slice, seed: int) -> tuple[Tensor, Tensor]:
+            return sample(model.encoder(nodes), nodes.start, torch.Generator().manual_seed(seed))
+
+        seeds = torch.randint(1 << 62, (-(-n // _NODES),), generator=generator).tolist()
+        starts = range(0, n, _NODES)
+        parts = [
+            checkpoint(part, slice(start, start + _NODES), seed, use_reentrant=False, preserve_rng_state=False)
+            for start, seed in zip(starts, seeds, strict=True)
+        ]
+        return torch.cat([z for z, _ in parts]), torch.stack([kl for _, kl in parts]).sum()
+
+    def _apart_on_device(
+        self, z: Tensor, non_edges: Tiles | None, offset: Tensor | None, rank: int, ranks: int
+    ) -> Tensor:
+        """The sum over pairs that are no edges, on a GPU, where all of them stay from step to step."""
+        edges, ball = self.model.edges, self.model.ball
+        if non_edges is not None:
+            return log_prob_of_tiles(edges, z, ball, non_edges, offset=offset)
+        self._matrices = self._matrices or matrices_of_non_edges(
+            self.adjacency(), z.detach(), rank, ranks, directed=offset is not None
+        )
+        return log_prob_of_matrices(edges, False, z, ball, self._matrices, offset)
 
     def _place(self, device: torch.device) -> None:
         """Bring what the encoder sees to the model's device, once."""
