@@ -173,3 +173,31 @@ def test_two_ranks_do_what_one_does(tmp_path: Path, arguments: list[str]) -> Non
         command = [sys.executable, *launcher, "-m", "tests.training.graph_script", str(tmp_path / name), *arguments]
         subprocess.run(command, cwd=ROOT, env=ENVIRONMENT, timeout=180, check=True)
     assert_same(weights(tmp_path / "one"), weights(tmp_path / "two"), tolerance=1e-5)
+
+
+MEMORY = """
+import resource, torch
+from horoball.data import random_tree
+from horoball.data.graphs.pairs import PairSource
+from horoball.data.tables.table import Order
+from horoball.models import GraphConfig, GraphVAE
+from horoball.training import TrainConfig
+from horoball.training.graph.objective import GraphObjective
+
+def peak_of_a_step(nodes):
+    graph = random_tree(nodes)
+    objective = GraphObjective(GraphVAE.from_config(GraphConfig(nodes, encoder="free")), graph, TrainConfig())
+    batch = next(PairSource(graph, 10).batches(Order(1 << 40)))
+    objective(*batch.inputs)[0].backward()
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+torch.set_num_threads(1)
+small = peak_of_a_step(1000)
+print((peak_of_a_step(600_000) - small) * 1024 / 600_000)
+"""
+
+
+def test_a_node_with_a_posterior_of_its_own_takes_a_few_hundred_bytes() -> None:
+    """Ten million of them are to fit; autograd of all at once took 1,200 bytes a node."""
+    done = subprocess.run([sys.executable, "-c", MEMORY], capture_output=True, text=True, check=True, timeout=120)
+    assert 100 < float(done.stdout) < 600
