@@ -22,8 +22,9 @@ STARTS = {"linear": "as `torch.nn.Linear`", "spread": "spread out"}
 
 
 def branching_settings(seeds: int) -> Iterator[Setting]:
-    """Learned curvature on the tree, from c = 1."""
+    """Learned curvature on the tree, from c = 1, and another start."""
     for seed in range(seeds):
+        yield from (Setting(c=c, prior_scale=1.7, start="spread", seed=seed) for c in (1.2, 0.0))
         for prior_scale in PRIOR_SCALES:
             yield {"c": 1.0, "prior_scale": prior_scale, "learn": "c", "seed": seed}
             yield {"c": 0.0, "prior_scale": prior_scale, "learn": "prior", "seed": seed}
@@ -85,12 +86,20 @@ def _line(
 
 def starts() -> str:
     """What it is worth where the hyperplanes of the decoder's first layer start, to either model."""
-    lines = ["| MNIST, d = 2 | P-VAE, c = 1.4 | N-VAE | P − N, paired |", "|---|--:|--:|--:|"]
-    curved, flat = ({start: mnist.found(d=2, c=c, start=start) for start in STARTS} for c in (1.4, 0.0))
-    for first, second in (("linear", "linear"), ("spread", "spread"), ("spread", "linear")):
-        name = f"both {STARTS[first]}" if first == second else f"the P-VAE's {STARTS[first]}, the N-VAE's not"
-        cells = [counted(curved[first], 2), counted(flat[second], 2)]
-        lines.append(f"| {name} | {' | '.join(cells)} | {counted(paired(curved[first], flat[second]), 2, '+')} |")
+    lines = ["| | hyperplanes start | P-VAE | N-VAE | P − N, paired |", "|---|---|--:|--:|--:|"]
+    tree: dict[str, dict[str, Any]] = {s: {"start": s} if s == "spread" else {} for s in STARTS}
+    found = {
+        "MNIST, d = 2, c = 1.4": [{s: mnist.found(d=2, c=c, start=s) for s in STARTS} for c in (1.4, 0.0)],
+        "branching, σ₀ = 1.7, c = 1.2": [
+            {s: branching.found(c=c, prior_scale=1.7, **tree[s]) for s in STARTS} for c in (1.2, 0.0)
+        ],
+    }
+    for data, (curved, flat) in found.items():
+        for first, second in (("linear", "linear"), ("spread", "spread"), ("spread", "linear")):
+            name = f"both {STARTS[first]}" if first == second else f"the P-VAE's {STARTS[first]}, the N-VAE's not"
+            cells = [counted(curved[first], 2), counted(flat[second], 2)]
+            difference = counted(paired(curved[first], flat[second]), 2, "+")
+            lines.append(f"| {data} | {name} | {' | '.join(cells)} | {difference} |")
     return "\n".join(lines)
 
 

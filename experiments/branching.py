@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from experiments import mnist
 from experiments.runs import results
 from horoball.data import ArrayTable, branching_diffusion
 from horoball.data.datasets.branching import Branching
@@ -38,9 +39,10 @@ def trained(
     posterior: str = "riemannian",
     scale: str = "isotropic",
     learn: str = "",
+    start: str = "linear",
     epochs: int = 1000,
 ) -> VAE:
-    """A model trained on the tree of a seed; `learn` is "", "c" or "prior"."""
+    """A model trained on the tree of a seed; `learn` is "", "c" or "prior", `start` "linear" or "spread"."""
     tree, train, _ = split(seed)
     torch.manual_seed(seed)
     config = ModelConfig(
@@ -54,6 +56,8 @@ def trained(
         hidden=(200,),
     )
     model = VAE.from_config(config)
+    if start == "spread":
+        mnist.spread(model.decoder.network[0])  # type: ignore[index, arg-type]
     fit(model, ArrayTable(tree.x[train]), _TRAINING.replace(max_epochs=epochs, seed=seed))
     return model.eval()
 

@@ -23,7 +23,7 @@ from horoball.models import VAE, ModelConfig
 from horoball.models.table.encoder import Encoder
 from horoball.objectives import elbo
 
-__all__ = ["STUDY", "VARIANTS", "departing", "found", "run", "setting", "settings", "table"]
+__all__ = ["STUDY", "VARIANTS", "curves", "departing", "found", "run", "setting", "settings", "table", "tables"]
 
 STUDY = "departures"
 CURVATURES = (1.4, 0.0)
@@ -218,7 +218,7 @@ def found(epochs: int, c: float, **departures: Any) -> dict[int, float]:
 
 
 def table(epochs: int = EPOCHS) -> str:
-    """A line for each variant: both models, what it changes in each, and what is between them."""
+    """A line for each variant that was run: both models, what it changes in each, and what is between them."""
     lines = [
         f"| MNIST, d = 2, {epochs} epochs | P-VAE, c = 1.4 | − base | N-VAE | − base | P − N, paired |",
         "|---|--:|--:|--:|--:|--:|",
@@ -226,6 +226,8 @@ def table(epochs: int = EPOCHS) -> str:
     base = [found(epochs, c) for c in CURVATURES]
     for name, variants in VARIANTS.items():
         curved, flat = (found(epochs, c, **variant) for c, variant in zip(CURVATURES, variants, strict=True))
+        if not (curved or flat):
+            continue
         cells = [
             counted(curved, 2),
             counted(paired(curved, base[0]), 2, "+") if variants[0] else "",
@@ -234,6 +236,29 @@ def table(epochs: int = EPOCHS) -> str:
             counted(paired(curved, flat), 2, "+"),
         ]
         lines.append(f"| {name} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def tables() -> str:
+    """What departures change early on, and what is left of it after as many epochs as the paper has."""
+    return "\n\n".join(table(epochs) for epochs in (10, EPOCHS))
+
+
+def curves() -> str:
+    """Likelihoods by the number of epochs, of every tenth image, for models that were trained to the end."""
+    looks = [look for look in _LOOKS if look <= EPOCHS]
+    lines = [
+        "| MNIST, d = 2 | start | " + " | ".join(f"{look} epochs" for look in looks) + " |",
+        "|---|---|" + "--:|" * len(looks),
+    ]
+    for name in ("as on this page", "the first release's start"):
+        for title, c, variant in zip(("P-VAE, c = 1.4", "N-VAE"), CURVATURES, VARIANTS[name], strict=True):
+            wanted = setting(c, 0, EPOCHS, **variant)
+            runs = [r for r in results(STUDY) if r["setting"] | {"seed": 0} == wanted]
+            cells = [
+                counted({r["setting"]["seed"]: r["result"]["curve"][str(look)] for r in runs}, 1) for look in looks
+            ]
+            lines.append(f"| {title} | {name} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 

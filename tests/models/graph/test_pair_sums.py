@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import subprocess
 import sys
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +19,13 @@ from horoball.data.graphs.pair_tiles import draw_tiles
 from horoball.manifolds import PoincareBall
 from horoball.models.graph import pair_blocks
 from horoball.models.graph.edges import EDGES
-from horoball.models.graph.pair_sums import log_prob_of_non_edges, log_prob_of_pairs, log_prob_of_tiles
+from horoball.models.graph.pair_blocks import blocks_of_pairs, blocks_of_tiles
+from horoball.models.graph.pair_sums import (
+    log_prob_of_blocks,
+    log_prob_of_non_edges,
+    log_prob_of_pairs,
+    log_prob_of_tiles,
+)
 
 NODES = 200  # a whole block of rows and a part of one
 RADII = {"small": 0.05, "moderate": 2.0, "large": 13.0, "far": 25.0, "farther": 50.0, "beyond": 350.0}  # of √c z
@@ -98,6 +105,24 @@ def test_values_and_gradients_are_those_of_a_plain_sum(c: float, law: str, radiu
     ):
         expected = found(theirs, law, z.double(), c)
         assert_alike(found(ours, law, z, c), expected, z, LARGEST_ERROR[dtype])
+
+
+@pytest.mark.parametrize("radius", ["moderate", "large", "beyond"])
+@pytest.mark.parametrize("c", [0.0, 1.0])
+def test_edges_and_other_pairs_in_one_sum_count_by_their_weights(c: float, radius: str) -> None:
+    graph, z = preferential_attachment(NODES, 3, seed=0), points(c, RADII[radius])
+    tiles = draw_tiles(graph, 1000, np.random.default_rng(0))
+
+    def together(edges: Any, z: Tensor, ball: PoincareBall) -> Tensor:
+        joined = blocks_of_pairs(graph.edges, joined=True, weight=2.0)
+        return log_prob_of_blocks(edges, z, ball, chain(joined, blocks_of_tiles(tiles, weight=0.5)))
+
+    def apart(edges: Any, z: Tensor, ball: PoincareBall) -> Tensor:
+        joined = log_prob_of_pairs(edges, z, ball, graph.edges, joined=True)
+        return 2 * joined + log_prob_of_tiles(edges, z, ball, tiles) / 2
+
+    ours, theirs = (found(total, "fermi_dirac", z, c) for total in (together, apart))
+    assert_alike(ours, theirs, z, LARGEST_ERROR[z.dtype])
 
 
 @pytest.mark.parametrize("drawn", [50, 1000, 10_000])
