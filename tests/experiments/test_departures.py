@@ -138,7 +138,7 @@ def test_a_longer_training_goes_on_from_a_shorter_one() -> None:
 
 @pytest.mark.usefixtures("few_digits")
 def test_tables_of_departures_and_estimators_stand_with_what_has_been_run() -> None:
-    assert "not run" in departures.table()
+    assert departures.table().count("\n") == 1  # nothing was
     assert estimators.table().count("\n") == 1
     runs._one(departures.STUDY, departures.setting(1.4, 0, layer="first"), lambda **_: {"nll": 142.0})
     runs._one(departures.STUDY, departures.setting(1.4, 0), lambda **_: {"nll": 144.0})
