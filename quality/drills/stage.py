@@ -20,7 +20,8 @@ __all__ = ["COLUMNS", "EPOCHS", "GROUP", "ROWS", "Stage", "same_bytes", "same_ru
 ROWS, COLUMNS, GROUP, EPOCHS = 2000, 10, 200, 3
 SECONDS = 120  # a command that takes longer hangs
 _ROOT = Path(__file__).parents[2]
-_TOLD = ("Likelihood: ", "Scaling: ", "Distance weight: ")  # what a fit has chosen is told before anything can go wrong
+# What a fit has chosen is told before anything can go wrong, and on a slow machine how far it has come before training.
+_TOLD = ("Likelihood: ", "Scaling: ", "Distance weight: ", "Layout: ", "Head start: ")
 
 
 class Stage:
