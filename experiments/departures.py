@@ -236,6 +236,10 @@ def table(epochs: int = EPOCHS) -> str:
             counted(paired(curved, flat), 2, "+"),
         ]
         lines.append(f"| {name} | {' | '.join(cells)} |")
+    started = found(epochs, CURVATURES[0], start="released")
+    if alone := paired(started, base[1]):
+        cells = [counted(started, 2), "", counted(base[1], 2), "", counted(alone, 2, "+")]
+        lines.append(f"| that start in the P-VAE alone, as released | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
