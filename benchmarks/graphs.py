@@ -104,11 +104,8 @@ def free() -> bool:
     print(markdown(("nodes", "edges", "epoch, CPU s", "epoch, s", "peak, GiB"), lines))
     growth = found[-1]["epoch"] / found[-2]["epoch"] / (FREE[-1] / FREE[-2])
     each = [(found[-1][key] - found[-2][key]) / (FREE[-1] - FREE[-2]) for key in ("above", "epoch")]
-    print(
-        f"\nTen times as many nodes take {10 * growth:.1f} times as long; a node with its five edges {each[0]:.0f}",
-        end=" ",
-    )
-    print(f"bytes and {1e6 * each[1]:.1f} µs an epoch.")
+    print(f"\nTen times as many nodes take {10 * growth:.1f} times as long.", end=" ")
+    print(f"A node with its five edges takes {each[0]:.0f} bytes, and {1e6 * each[1]:.1f} µs of an epoch.")
     print(f"10⁹ edges, 2·10⁸ nodes: {2e8 * each[0] / GIB:.0f} GiB, {2e8 * each[1] / 60:.0f} CPU minutes an epoch.")
     return growth <= 1.5 and found[-1]["peak"] < 6 * GIB
 

@@ -10,7 +10,7 @@ import importlib
 import os
 import subprocess
 import sys
-import time
+import timeit
 from collections.abc import Callable
 
 import torch
@@ -23,12 +23,7 @@ ROWS, COLUMNS, STEPS = 1_000_000, 4, 6  # free posteriors in two dimensions
 
 def _fastest(step: Callable[[], None]) -> float:
     """Wall seconds of a step, the least of some."""
-    seconds = []
-    for _ in range(STEPS):
-        began = time.perf_counter()
-        step()
-        seconds.append(time.perf_counter() - began)
-    return min(seconds)
+    return min(timeit.repeat(step, number=1, repeat=STEPS))
 
 
 def parameter() -> float:
