@@ -269,6 +269,13 @@ def test_either_pane_can_be_hidden_but_not_both(beside: View, open_map: Open) ->
     opened.until("horoball.view.hover === 3")
 
 
+def test_a_pane_has_its_new_size_before_the_next_event(beside: View, open_map: Open) -> None:
+    opened = open_map(beside, 1280, 800)
+    at_once = opened.get("(document.getElementById('tree-pane').click(), horoball.pixels([3])[0])")
+    opened.rest()
+    assert at_once == list(opened.pixel(3))
+
+
 def test_narrow_windows_stack_the_panes(beside: View, open_map: Open) -> None:
     opened = open_map(beside, 500, 900)
     boxes = opened.get(

@@ -153,6 +153,9 @@ function showPanes(disc, withTree) {
   [discSwitch.disabled, treeSwitch.disabled] = [!withTree, !disc];
   (disc ? element("tools") : element("tree-tools")).append(element("common-tools"));
   element("skeleton-switch").hidden = !disc;
+  // The next pointer event may come before the observers of their sizes do.
+  if (disc) resize();
+  if (withTree) resizeTree();
 }
 
 function startTree() {
@@ -170,7 +173,6 @@ function startTree() {
   countBranches();
   measureNames();
   showPanes(hasDisc, true);
-  resizeTree();
   new ResizeObserver(resizeTree).observe(pane);
 }
 
