@@ -23,10 +23,21 @@ PAPER: dict[tuple[str, float], tuple[str, str, str, str]] = {
 BEST = {"wrapped": (0.7, 1.4, 0.2, 0.2), "riemannian": (1.4, 0.7, 0.2, 0.1)}  # c by dimension, in the paper
 STARS = ((10, 1.4), (20, 0.7), (20, 1.4))  # the paper has no number here, and its released code none in two more cells
 HARD = (*STARS, (5, 1.4), (10, 0.7))
+SOME = 1000  # images with 5000 samples in a cell that is trained once
 
 
 def settings(seeds: int) -> Iterator[Setting]:
     """Every run: the best cells and their Euclidean twins, then those that have no number anywhere, then the rest."""
+    whole = list(_whole(seeds))
+    yield from whole
+    for d in DIMENSIONS:
+        for normal, c in PAPER:
+            if setting(d, c, 0, **_normal(normal)) not in whole:
+                yield setting(d, c, 0, posterior=normal, images=SOME)
+
+
+def _whole(seeds: int) -> Iterator[Setting]:
+    """The runs that have the bound of 5000 samples on all images."""
     for seed in range(seeds):
         for number, d in enumerate(DIMENSIONS):
             yield setting(d, 0.0, seed)
@@ -34,10 +45,11 @@ def settings(seeds: int) -> Iterator[Setting]:
                 yield setting(d, BEST[normal][number], seed, posterior=normal)
         if seed == 0:
             yield from (setting(d, c, seed) for d, c in HARD)
-    for d in DIMENSIONS:
-        for normal, c in PAPER:
-            if c:
-                yield setting(d, c, 0, posterior=normal)
+
+
+def _normal(name: str) -> dict[str, str]:
+    """The option of a run; the N-VAE has none."""
+    return {"posterior": name} if name else {}
 
 
 def table() -> str:
@@ -47,8 +59,9 @@ def table() -> str:
     for (normal, c), row in PAPER.items():
         name = {"": "N-VAE", "wrapped": "P-VAE, wrapped", "riemannian": "P-VAE, Riemannian"}[normal]
         lines.append(f"| {name} | {c:g} | the paper's | {' | '.join(row)} |")
-        runs = [found(d=d, c=c, **({"posterior": normal} if normal else {})) for d in DIMENSIONS]
-        ours = [counted(values, 2) for values in runs]
+        runs = [found(d=d, c=c, **_normal(normal)) for d in DIMENSIONS]
+        rough = ["≈ " if any(found("half", d=d, c=c, **_normal(normal)).values()) else "" for d in DIMENSIONS]
+        ours = [about + counted(values, 2) for about, values in zip(rough, runs, strict=True)]
         lines.append(f"| | | horoball | {' | '.join(ours)} |")
         if c:
             less = [figure(paired(v, found(d=d, c=0.0)), 2, "+") for v, d in zip(runs, DIMENSIONS, strict=True)]

@@ -58,6 +58,18 @@ def test_short_runs_on_mnist() -> None:
         assert 80 < found["nll"] < 300
         assert found["elbo"] < -found["nll"] + 5
         assert abs(found["rounding"]) < 0.5
+        assert 0 < found["half"] < 10
+        assert ("integral" in found) == (setting["d"] == 2)
+
+
+@needs_data
+@pytest.mark.usefixtures("few_digits")
+def test_some_images_tell_the_bound_on_all_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mnist, "_ROUGH", 10)
+    whole, part = (mnist.run(5, 1.0, 0, epochs=1, samples=100, images=n) for n in (4000, 400))
+    assert whole["half"] == 0
+    assert 0 < part["half"] < 0.3
+    assert abs(part["nll"] - whole["nll"]) < 2 * part["half"]  # four standard errors
 
 
 @needs_data
@@ -96,6 +108,15 @@ def test_tables_are_made_from_the_runs() -> None:
     assert mnist.found(d=2, c=0.0) == {0: 30.0, 1: 31.0}
     assert "| 30.50 ± 6.35 (2) | not run | not run | not run |" in table2.table()
     assert "| minus the N-VAE's, paired | +1.40 |" in table2.table()
+
+
+def test_runs_on_part_of_the_images_are_shown_as_such_until_there_is_a_whole_one() -> None:
+    part = mnist.setting(2, 0.7, 0, images=1000)
+    runs._one("mnist", part, lambda **_: {"nll": 40.0, "half": 0.1})
+    assert "| ≈ 40.00 (1) |" in table2.table()
+    runs._one("mnist", mnist.setting(2, 0.7, 0), lambda **_: {"nll": 41.0, "half": 0.0})
+    assert mnist.found(d=2, c=0.7) == {0: 41.0}
+    assert "| 41.00 (1) |" in table2.table()
 
 
 def _thirty(d: int, c: float, seed: int) -> dict[str, float]:
