@@ -68,7 +68,7 @@ def run(c: float, prior_scale: float, seed: int, samples: int = 5000, **options:
     tree, _, test = split(seed)
     torch.manual_seed(seed)
     return {
-        "nll": float(-log_likelihood(model, tree.x[test], samples).mean()),
+        "nll": float(-log_likelihood(model, tree.x[test], samples, prior_share=0.0).mean()),
         "c": model.ball.c_value,
         "prior_scale": float(model.prior.scale.detach()),
     }

@@ -44,7 +44,7 @@ def run(d: int, c: float, epochs: int, seed: int) -> dict[str, Any]:
     for samples in SAMPLES:
         torch.manual_seed(seed)
         began = time.process_time()
-        nll[f"{samples} samples"] = (-log_likelihood(model, x, samples, batch=16)).tolist()
+        nll[f"{samples} samples"] = (-log_likelihood(model, x, samples, batch=16, prior_share=0.0)).tolist()
         cost[f"{samples} samples"] = 1e3 * (time.process_time() - began) / len(x)
     if d == 2:
         every = mnist.digits(False).x

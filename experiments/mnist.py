@@ -150,14 +150,14 @@ def run(d: int, c: float, seed: int, samples: int = 5000, images: int = 10_000, 
         torch.manual_seed(seed)
         bound = elbo(model, x, samples=16)
         torch.manual_seed(seed)
-        exact = log_likelihood(model, few, samples, batch=16).mean()
+        exact = log_likelihood(model, few, samples, batch=16, prior_share=0.0).mean()
         with short_products():
             torch.manual_seed(seed)
-            rounded = log_likelihood(model, few, samples, batch=16).mean()
-            nll = -log_likelihood(model, some, samples, batch=16)
+            rounded = log_likelihood(model, few, samples, batch=16, prior_share=0.0).mean()
+            nll = -log_likelihood(model, some, samples, batch=16, prior_share=0.0)
             value, half = float(nll.mean()), 0.0
             if len(some) < len(x):
-                rough = -log_likelihood(model, x, _ROUGH, batch=256)
+                rough = -log_likelihood(model, x, _ROUGH, batch=256, prior_share=0.0)
                 tighter = nll - rough[::every]
                 value = float(rough.mean() + tighter.mean())
                 half = 1.96 * float(tighter.std()) * ((1 - len(some) / len(x)) / len(some)) ** 0.5

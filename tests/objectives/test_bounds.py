@@ -50,6 +50,30 @@ def test_bounds_rise_to_the_known_log_likelihood() -> None:
 
 
 @torch.no_grad()
+def test_the_prior_finds_what_a_misplaced_posterior_does_not() -> None:
+    model, truth = linear_gaussian()
+    x = truth.sample((200,))
+    exact = truth.log_prob(x)
+    model.encoder.scale = 0.05 * model.encoder.scale
+    model.encoder.map = -model.encoder.map
+    assert float((iwae(model, x, 2000) - exact).mean()) < -5
+    found = iwae(model, x, 2000, prior_share=0.25)
+    assert -0.1 < float((found - exact).mean()) < 0.02
+    torch.testing.assert_close(log_likelihood(model, x, 2000), exact, rtol=0, atol=1.5)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("c", [0.0, 1.3])
+def test_weights_have_the_likelihood_for_their_mean_whatever_the_proposal(c: float) -> None:
+    torch.manual_seed(0)
+    model = VAE.from_config(ModelConfig(features=5, d=2, c=c, hidden=(16,)))
+    x = torch.randn(3, 5)
+    found = [iwae(model, x, 200_000, prior_share=share) for share in (0.0, 0.1, 0.5, 0.9)]
+    for other in found[1:]:
+        torch.testing.assert_close(other, found[0], rtol=0, atol=0.03)
+
+
+@torch.no_grad()
 def test_exact_and_sampled_divergences_agree() -> None:
     torch.manual_seed(0)
     for posterior in ("riemannian", "wrapped"):
@@ -92,3 +116,5 @@ def test_bad_arguments_are_refused() -> None:
         elbo(model, torch.zeros(1, 6), kl="analytic")
     with pytest.raises(ValueError, match="at least one sample"):
         iwae(model, torch.zeros(1, 6), 0)
+    with pytest.raises(ValueError, match="prior_share is at least 0 and below 1"):
+        iwae(model, torch.zeros(1, 6), 10, prior_share=1.0)

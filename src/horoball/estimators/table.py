@@ -31,6 +31,7 @@ from horoball.manifolds import PoincareBall
 from horoball.models.table.vae import VAE, ModelConfig
 from horoball.numerics.random import generator_for, seed_from, shared
 from horoball.objectives import iwae
+from horoball.objectives.bounds import PRIOR_SHARE
 from horoball.storage.restore import check_fields, reject_incomplete
 from horoball.storage.settings import Range, Settings, called
 from horoball.training.config import TrainConfig
@@ -305,7 +306,7 @@ class PoincareVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimat
         there are, by a unit of the last digit: more than scikit-learn's contract allows.
         """
         with shared(), torch.no_grad():
-            return iwae(model, block, samples, chunk=128, generator=generator_for(0))
+            return iwae(model, block, samples, chunk=128, prior_share=PRIOR_SHARE, generator=generator_for(0))
 
     def score(self, X: Any, y: Any = None) -> float:
         """Mean of `score_samples(X, samples=100)`: fewer than its default, as a search over parameters asks often.
