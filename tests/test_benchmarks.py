@@ -3,13 +3,19 @@ from pathlib import Path
 import pytest
 import torch
 
-from benchmarks import accuracy, guard, stability
+from benchmarks import accuracy, guard, likelihoods, stability
 from benchmarks.table import Row, markdown, worst
 
 
 def test_quick_accuracy_run_stays_under_every_bar(capsys: pytest.CaptureFixture[str]) -> None:
     code = accuracy.main(["--quick"])
     assert code == 0, capsys.readouterr().out
+
+
+def test_quick_likelihoods_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    likelihoods.main(["--quick"])
+    head, _, row = capsys.readouterr().out.splitlines()
+    assert head.count("|") == row.count("|") == 13
 
 
 def test_quick_stability_run_counts_nothing(capsys: pytest.CaptureFixture[str]) -> None:

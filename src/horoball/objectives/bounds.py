@@ -16,7 +16,7 @@ __all__ = ["PRIOR_SHARE", "Elbo", "LatentModel", "elbo", "iwae", "log_likelihood
 # Decoded at a time: 12 MiB of logits for MNIST. From twice as much on, malloc may give the pages of every chunk back to
 # the system, which then takes a quarter of the time to hand them out again.
 _ROWS = 4096
-PRIOR_SHARE = 0.25  # of the samples of a likelihood; half is better yet in two dimensions, a tenth in ten
+PRIOR_SHARE = 0.1  # of the samples of a likelihood; more is better in two dimensions and worse in ten
 
 
 class LatentModel(Protocol):
