@@ -44,6 +44,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "claims": claims.table,
     "table1": table1.table,
     "table2": table2.table,
+    "integrals": table2.integrals,
     "figure7": figure7.table,
     "table3": table3.table,
     "table4": table4.table,

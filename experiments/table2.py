@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from experiments import departures
 from experiments.mnist import STUDY, found, run, setting
 from experiments.runs import Setting, arguments, carry_out, counted, figure, paired
 
@@ -66,6 +67,24 @@ def table() -> str:
         if c:
             less = [figure(paired(v, found(d=d, c=0.0)), 2, "+") for v, d in zip(runs, DIMENSIONS, strict=True)]
             lines.append(f"| | | minus the N-VAE's, paired | {' | '.join('' if x == 'not run' else x for x in less)} |")
+    return "\n".join(lines)
+
+
+def integrals() -> str:
+    """Two dimensions again, by integrals over the disc in place of bounds; c = 0 is the N-VAE.
+
+    The N-VAE and the Riemannian P-VAE with c = 1.4 are those of `experiments.departures`.
+    """
+    lines = [
+        f"| d = 2, integral over the disc, nats | {' | '.join(f'c = {c:g}' for c in (0, *CURVATURES))} |",
+        f"|---|{'--:|' * (1 + len(CURVATURES))}",
+    ]
+    for name, normal in (("P-VAE, wrapped", "wrapped"), ("P-VAE, Riemannian", "riemannian")):
+        cells = [departures.found(departures.EPOCHS, 0.0)]
+        for c in CURVATURES:
+            known = departures.found(departures.EPOCHS, c) if normal == "riemannian" else {}
+            cells.append(known or found("integral", d=2, c=c, posterior=normal))
+        lines.append(f"| {name} | {' | '.join(counted(values, 2) for values in cells)} |")
     return "\n".join(lines)
 
 
