@@ -91,8 +91,13 @@ class Opened:
         raise AssertionError(f"Waited in vain for {expression}")
 
     def rest(self) -> None:
-        """Wait until the address says where the view is: a moment after the last change."""
-        self.page.wait_for_timeout(350)
+        """Wait until the address says where the view is: a moment after the last change, by the page's own clock."""
+        self.get("new Promise((done) => setTimeout(done, 350))")
+        self.drawn()
+
+    def drawn(self) -> None:
+        """Wait until the page has drawn what it knows: the second frame from now begins when the first is done."""
+        self.get("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done())))")
 
     def shot(self, name: str) -> Path:
         path = self.folder / f"{name}.png"

@@ -30,7 +30,7 @@ def test_the_legend_switches_categories(small: View, open_map: Open) -> None:
     assert entry.get_attribute("aria-pressed") == "false"
     assert opened.get("horoball.visible()") == 120
     opened.page.mouse.move(*opened.pixel(190))
-    opened.page.wait_for_timeout(100)
+    opened.drawn()
     assert opened.get("horoball.view.hover") == -1
     opened.shot("legend")
     opened.page.click("#none")
@@ -45,7 +45,7 @@ def test_coloring_by_numbers_shows_a_bar(small: View, open_map: Open) -> None:
     assert names == ["kind", "height", "remark", "distance from origin", "posterior scale"]
     opened.page.select_option("#color", label="height")
     assert opened.page.locator("#legend canvas").get_attribute("aria-label") == "height, from −1 to 1"
-    opened.page.wait_for_timeout(200)
+    opened.drawn()
     opened.shot("numbers")
 
 
@@ -156,6 +156,9 @@ def test_a_notebook_shows_the_map_in_a_frame(small: View, browser: object, tmp_p
     path.write_text(f"<!doctype html><meta charset=utf-8><script>window.horoball = 1</script>{small._repr_html_()}")
     opened = open_map(path.as_uri())
     frame = opened.page.frames[1]
-    opened.page.wait_for_timeout(500)
+    for _ in range(500):
+        if frame.evaluate("Boolean(window.horoball)"):
+            break
+        opened.page.wait_for_timeout(20)
     assert frame.evaluate("horoball.n") == 200
     opened.shot("notebook")

@@ -76,7 +76,7 @@ def test_points_near_the_rim_are_right_when_the_disc_is_moved_there(radius: floa
     np.testing.assert_allclose(distances(w)[1, 2], distances(np.stack((u.real, u.imag), 1))[1, 2], rtol=1e-2)
     opened.page.press("#search", "Escape")
     opened.page.keyboard.press("Escape")
-    opened.page.wait_for_timeout(100)
+    opened.drawn()
     np.testing.assert_allclose(opened.page.evaluate(CENTROIDS, [0, 1, 2, 3, 4, 5]), 0, atol=0.7)
 
 
@@ -94,7 +94,8 @@ def test_edges_are_geodesics(open_map: Open) -> None:
 def test_the_posterior_is_a_hyperbolic_circle(open_map: Open) -> None:
     opened = open_map(view(np.array([[0, 0], [0.8, 0]]), scale=[0.5, 0.5]), 1280, 800)
     opened.page.mouse.move(*opened.pixel(1))
-    opened.page.wait_for_timeout(150)
+    opened.until("horoball.view.hover === 1")
+    opened.drawn()
     r = 2 * np.arctanh(0.8)
     # Its points on the diameter are at distances r ± 0.5, and one at a right angle to it.
     rays = np.array([[np.tanh((r - 0.5) / 2), 0], [np.tanh((r + 0.5) / 2), 0]])
@@ -109,7 +110,6 @@ def test_pictures_are_shown(open_map: Open) -> None:
     images = np.zeros((n, 28, 28, 3), np.uint8)
     images[..., 0] = np.arange(n)[:, None, None] * 4
     opened = open_map(view(spiral(n, 2.0), images=images, columns={"k": np.arange(n) % 3}), 800, 600)
-    opened.page.wait_for_timeout(200)
     opened.page.mouse.move(*opened.pixel(40))
     opened.page.wait_for_selector("#tip canvas")
     corner = "document.querySelector('#tip canvas').getContext('2d').getImageData(5, 5, 1, 1).data"
@@ -125,5 +125,5 @@ def test_a_lost_graphics_context_comes_back(small: View, open_map: Open) -> None
     opened.page.wait_for_timeout(100)
     opened.get("window.lost.restoreContext()")
     opened.until(f"!{context}.isContextLost()")
-    opened.page.wait_for_timeout(100)
+    opened.drawn()
     np.testing.assert_allclose(opened.page.evaluate(CENTROIDS, [30]), [before], atol=0.1)

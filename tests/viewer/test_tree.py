@@ -90,7 +90,7 @@ def test_a_row_under_the_pointer_shows_its_path_to_the_root(beside: View, open_m
     assert max(opened.page.evaluate(INK, ["marks", spots])) == 0
     opened.page.mouse.move(*opened.pixel(5))
     opened.until("horoball.view.hover === 5")
-    opened.page.wait_for_timeout(150)
+    opened.drawn()
     *path, beside_it = opened.page.evaluate(INK, ["marks", spots])
     assert min(path) > 40
     assert beside_it == 0
