@@ -64,10 +64,11 @@ def damaged_cut(stage: Stage) -> Outcome:
 def _both(stage: Stage, drill: Outcome, path: Path, *words: str) -> Outcome:
     """Neither `fit` nor `embed` takes the file."""
     folder, output = stage.base / f"{path.stem}.run", stage.base / f"{path.stem}.z.parquet"
-    code, said = stage.play(*stage.embed(output, rows=path))
-    embed = all(refused(code, said, *words).values())
-    code, drill.seen = stage.play(*stage.fit(folder, rows=path))
-    drill.checks = refused(code, drill.seen, *words) | {"by `embed` too": embed}
+    ended, embedding = stage.play(*stage.embed(output, rows=path))
+    code, fitting = stage.play(*stage.fit(folder, rows=path))
+    embed = all(refused(ended, embedding, *words).values())
+    drill.seen = fitting if embed else f"`embed` ended with {ended}: {embedding}"
+    drill.checks = refused(code, fitting, *words) | {"by `embed` too": embed}
     left = [*stage.base.glob(f"{output.name}*"), *folder.glob("*")]
     drill.checks["nothing written"] = not left
     return drill
