@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from sklearn.datasets import load_digits
 
+from benchmarks.table import markdown
 from horoball import PoincareVAE
 from horoball.data import ArrayTable
 from horoball.numerics.random import generator_for
@@ -27,7 +28,7 @@ SAMPLES = (500, 5000)
 ROWS = 200
 
 
-def line(d: int, samples: Sequence[int], **options: Any) -> str:
+def line(d: int, samples: Sequence[int], **options: Any) -> list[str]:
     """Estimates of a model, and how many rows gain more than a nat from samples of the prior."""
     x = load_digits().data.astype(np.float32)
     order = np.random.default_rng(0).permutation(len(x))
@@ -43,7 +44,8 @@ def line(d: int, samples: Sequence[int], **options: Any) -> str:
         ]
         cells += [f"{values.mean():.2f}" for values in by_share]
     gained = by_share[SHARES.index(PRIOR_SHARE)] - by_share[0]
-    return f"| {' | '.join(cells)} | {float((gained > 1).double().mean()):.2f} | {gained.max():.1f} |".replace("-", "−")
+    cells += [f"{(gained > 1).double().mean():.2f}", f"{gained.max():.1f}"]
+    return [cell.replace("-", "−") for cell in cells]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -52,11 +54,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--quick", action="store_true", help="A short training, few samples.")
     quick = parser.parse_args(arguments).quick
     samples = (20, 50) if quick else SAMPLES
+    options: dict[str, Any] = {"max_epochs": 1, "hidden": (8,)} if quick else {}
     names = [f"{share:g} of {count}" for count in samples for share in SHARES]
-    print(f"| d | ELBO | {' | '.join(names)} | rows that gain a nat at {PRIOR_SHARE} | most |")
-    print(f"|--:|--:|{'--:|' * len(names)}--:|--:|")
-    for d in DIMENSIONS[:1] if quick else DIMENSIONS:
-        print(line(d, samples, **({"max_epochs": 1, "hidden": (8,)} if quick else {})), flush=True)
+    header = ["d", "ELBO", *names, f"rows that gain a nat at {PRIOR_SHARE}", "most"]
+    print(markdown(header, [line(d, samples, **options) for d in (DIMENSIONS[:1] if quick else DIMENSIONS)]))
 
 
 if __name__ == "__main__":

@@ -54,11 +54,12 @@ def learned() -> str:
         free: dict[str, Any] = {"c": 1.0, "prior_scale": prior_scale, "learn": "c"}
         found = (branching.found("c", **free), branching.found(**free))
         twin = branching.found(c=0.0, prior_scale=prior_scale, learn="prior")
-        lines.append(_line(f"branching, σ₀ = {prior_scale:g}", *found, fixed, twin))
+        lines.append(_line(f"branching, σ₀ = {prior_scale:g}", *found, fixed, twin, {}))
     for d in DIMENSIONS:
         fixed = {c: mnist.found(d=d, c=c) for normal, c in PAPER if normal == "riemannian"}
         found = (mnist.found("c", d=d, c=1.0, learn="c"), mnist.found(d=d, c=1.0, learn="c"))
-        lines.append(_line(f"MNIST, d = {d}", *found, fixed, mnist.found(d=d, c=0.0, learn="prior")))
+        marks = {c: mnist.rough(d=d, c=c) for c in fixed}
+        lines.append(_line(f"MNIST, d = {d}", *found, fixed, mnist.found(d=d, c=0.0, learn="prior"), marks))
     return "\n".join(lines)
 
 
@@ -68,6 +69,7 @@ def _line(
     nll: dict[int, float],
     fixed: dict[float, dict[int, float]],
     twin: dict[int, float],
+    marks: dict[float, str],
 ) -> str:
     tried = {value: runs for value, runs in fixed.items() if runs}
     best = min(tried, key=lambda value: sum(tried[value].values()) / len(tried[value])) if tried else None
@@ -76,7 +78,7 @@ def _line(
         figure(c, 2),
         counted(nll, 2),
         "" if best is None else f"{best:g}",
-        counted(runs, 2),
+        "not run" if best is None else marks.get(best, "") + counted(runs, 2),
         counted(paired(nll, runs), 2, "+"),
         counted(twin, 2),
         counted(paired(twin, runs), 2, "+"),

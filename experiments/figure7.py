@@ -6,8 +6,9 @@ MNIST, wrapped normal, c = 1: an MLP on ball coordinates, an MLP on log₀(z), a
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
-from experiments.mnist import STUDY, found, run, setting
+from experiments.mnist import STUDY, found, rough, run, setting
 from experiments.runs import Setting, arguments, carry_out, figure
 from experiments.table2 import SOME
 
@@ -37,7 +38,8 @@ def table() -> str:
     for decoder, name in DECODERS.items():
         cells = []
         for d in DIMENSIONS:
-            cells.append(figure(found(d=d, c=1.0, posterior="wrapped", decoder=decoder), 2))
+            which: dict[str, Any] = {"d": d, "c": 1.0, "posterior": "wrapped", "decoder": decoder}
+            cells.append(rough(**which) + figure(found(**which), 2))
             cells.append("" if decoder == "mlp" else figure(improvement(d, decoder), 2, "+"))
         lines.append(f"| {name} | {' | '.join(cells)} |")
     return "\n".join(lines)

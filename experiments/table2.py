@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from experiments import departures
-from experiments.mnist import STUDY, found, run, setting
+from experiments.mnist import STUDY, found, rough, run, setting
 from experiments.runs import Setting, arguments, carry_out, counted, figure, paired
 
 DIMENSIONS = (2, 5, 10, 20)
@@ -61,8 +61,9 @@ def table() -> str:
         name = {"": "N-VAE", "wrapped": "P-VAE, wrapped", "riemannian": "P-VAE, Riemannian"}[normal]
         lines.append(f"| {name} | {c:g} | the paper's | {' | '.join(row)} |")
         runs = [found(d=d, c=c, **_normal(normal)) for d in DIMENSIONS]
-        rough = ["≈ " if any(found("half", d=d, c=c, **_normal(normal)).values()) else "" for d in DIMENSIONS]
-        ours = [about + counted(values, 2) for about, values in zip(rough, runs, strict=True)]
+        ours = [
+            rough(d=d, c=c, **_normal(normal)) + counted(values, 2) for d, values in zip(DIMENSIONS, runs, strict=True)
+        ]
         lines.append(f"| | | horoball | {' | '.join(ours)} |")
         if c:
             less = [figure(paired(v, found(d=d, c=0.0)), 2, "+") for v, d in zip(runs, DIMENSIONS, strict=True)]

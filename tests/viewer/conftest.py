@@ -82,10 +82,10 @@ class Opened:
             mouse.move(x, y, steps=4)
         mouse.up()
 
-    def until(self, expression: str) -> None:
+    def until(self, expression: str, frame: Any = None) -> None:
         """Wait until an expression is true. Playwright's own way runs text in the page, which the policy forbids."""
         for _ in range(500):
-            if self.get(expression):
+            if (frame or self.page).evaluate(expression):
                 return
             self.page.wait_for_timeout(20)
         raise AssertionError(f"Waited in vain for {expression}")

@@ -156,9 +156,6 @@ def test_a_notebook_shows_the_map_in_a_frame(small: View, browser: object, tmp_p
     path.write_text(f"<!doctype html><meta charset=utf-8><script>window.horoball = 1</script>{small._repr_html_()}")
     opened = open_map(path.as_uri())
     frame = opened.page.frames[1]
-    for _ in range(500):
-        if frame.evaluate("Boolean(window.horoball)"):
-            break
-        opened.page.wait_for_timeout(20)
+    opened.until("Boolean(window.horoball)", frame)
     assert frame.evaluate("horoball.n") == 200
     opened.shot("notebook")
