@@ -133,6 +133,13 @@ def test_an_evaluation_prints_a_bound_below_the_likelihood(data: Path, fitted: P
     assert json.loads(done("evaluate", fitted, data, "--samples", "50").stdout) == told
 
 
+def test_an_evaluation_tells_how_many_rows_are_done(data: Path, fitted: Path) -> None:
+    fit = Run.load(fitted)
+    counts: list[tuple[int, int]] = []
+    fit.evaluate(fit.read(data), 2, lambda done, of: counts.append((done, of)))
+    assert counts == [(64, 90), (90, 90)]
+
+
 def test_samples_are_rows_in_the_units_of_the_data(fitted: Path, tmp_path: Path) -> None:
     paths = [tmp_path / f"{name}.parquet" for name in "abc"]
     for path, seed in zip(paths, (0, 0, 1), strict=True):

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from horoball.cli import console
 from horoball.cli.printable import json_line, printable
@@ -112,3 +113,32 @@ def test_every_unseen_character_is_shown_and_every_other_is_kept(char: str, more
 def test_numbers_that_json_does_not_have_are_null(value: float) -> None:
     found: Any = json.loads(json_line({"a": value, "b": {"c": [value, 1.5, 2]}}))
     assert found == {"a": None, "b": {"c": [None, 1.5, 2]}}
+
+
+def told(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *, quiet: bool = False) -> list[str]:
+    """What a bar says in a pipe of four steps that take twenty seconds each."""
+    clock = iter(range(0, 1000, 20))
+    monkeypatch.setattr(console.time, "monotonic", lambda: float(next(clock)))
+    monkeypatch.setattr(console, "console", Console(stderr=True, force_terminal=False))
+    with console.bar("Rows", "Nothing is left.", quiet=quiet) as tell:
+        for done in range(1000, 5000, 1000):
+            tell(done, 4000)
+    return capsys.readouterr().err.splitlines()
+
+
+def test_a_pipe_gets_a_line_every_half_minute_with_the_time_left(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert told(capsys, monkeypatch) == ["Rows: 2,000 of 4,000, 40 s left"]
+
+
+def test_a_quiet_bar_says_nothing(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    assert told(capsys, monkeypatch, quiet=True) == []
+
+
+def test_a_stopped_bar_says_what_is_left() -> None:
+    with (
+        pytest.raises(KeyboardInterrupt, match=r"Stopped\. Complete files stay\."),
+        console.bar("Rows", "Complete files stay."),
+    ):
+        raise KeyboardInterrupt

@@ -56,10 +56,13 @@ def test_a_file_has_names_places_radii_and_scales(run: Run, source: Path, tmp_pa
 def test_a_folder_holds_every_row_once(run: Run, source: Path, tmp_path: Path, rows: int, ranks: int) -> None:
     folder = tmp_path / "out"
     table = read(source, ids="key", streamed=True)
-    counts: list[int] = []
+    last: dict[int, tuple[int, int]] = {}
     for rank in reversed(range(ranks)):
-        embed_folder(run, table, folder, rows=rows, rank=rank, ranks=ranks, done=counts.append)
-    assert sum(counts) == 1000
+        embed_folder(
+            run, table, folder, rows=rows, rank=rank, ranks=ranks, told=lambda *now, rank=rank: last.update({rank: now})
+        )
+    assert sum(done for done, _ in last.values()) == 1000
+    assert all(done == of for done, of in last.values())
     files = sorted(folder.glob("*.parquet"))
     assert all(pq.read_metadata(file).num_rows >= min(rows, 1000) for file in files[:-1])
     together = pa.concat_tables([pq.read_table(file) for file in files])

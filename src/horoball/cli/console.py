@@ -10,8 +10,10 @@ from __future__ import annotations
 import logging
 import os
 import sys
+import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import wraps
 from importlib.metadata import version
 from pathlib import Path
@@ -84,6 +86,40 @@ def print_table(results: dict[str, Any]) -> None:
     for name, value in results.items():
         table.add_row(Text(printable(name)), Text(printable(_shown(value))))
     Console(markup=False, emoji=False).print(table)
+
+
+@contextmanager
+def bar(what: str, stopped: str, *, quiet: bool = False) -> Iterator[Callable[[int, int], None]]:
+    """Progress of work that may take minutes: a bar at a terminal, elsewhere a line every half minute.
+
+    Args:
+        what: What is counted.
+        stopped: What Ctrl-C leaves behind, in a sentence.
+        quiet: Whether to show nothing.
+
+    Yields:
+        A function of how much is done, and of how much.
+    """
+    from rich.progress import Progress
+
+    from horoball.training.progress import EVERY, duration
+
+    began = told = time.monotonic()
+    with Progress(console=console, transient=True, disable=quiet or not console.is_terminal) as progress:
+        task = progress.add_task(what, total=None)
+
+        def tell(done: int, of: int) -> None:
+            nonlocal told
+            progress.update(task, completed=done, total=of)
+            now = time.monotonic()
+            if not (console.is_terminal or quiet) and now - told >= EVERY and 0 < done < of:
+                told = now
+                say(f"{what}: {done:,} of {of:,}, {duration((now - began) * (of / done - 1))} left")
+
+        try:
+            yield tell
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt(f"Stopped. {stopped}") from None
 
 
 def at_terminal() -> bool:

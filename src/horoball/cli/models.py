@@ -16,7 +16,7 @@ from horoball.cli.arguments import (
     RunFolder,
     TableFile,
 )
-from horoball.cli.console import app, console, print_table, reports_errors, say
+from horoball.cli.console import app, bar, print_table, reports_errors, say
 from horoball.cli.run_summary import show_run
 
 __all__: list[str] = []
@@ -45,8 +45,6 @@ def embed(
 
     Example: horoball embed run cells.csv -o map.parquet
     """
-    from rich.progress import Progress
-
     from horoball.export.embedding import check_ending, embed_file, embed_folder
     from horoball.training.table.run import Run
 
@@ -60,16 +58,8 @@ def embed(
     if output.suffix:
         rows = embed_file(fitted, table, output)
     else:
-        try:
-            with Progress(console=console, transient=True, disable=quiet) as progress:
-                task = progress.add_task("Rows", total=table.rows / ranks)
-
-                def done(count: int) -> None:
-                    progress.update(task, advance=count)
-
-                rows = embed_folder(fitted, table, output, rows=file_rows, rank=rank, ranks=ranks, done=done)
-        except KeyboardInterrupt:
-            raise KeyboardInterrupt("Stopped. Complete files stay; the same command resumes.") from None
+        with bar("Rows", "Complete files stay; the same command resumes.", quiet=quiet) as told:
+            rows = embed_folder(fitted, table, output, rows=file_rows, rank=rank, ranks=ranks, told=told)
     say(f"{rows:,} rows written: {output}")
 
 
@@ -106,6 +96,7 @@ def evaluate(
         ),
     ] = 500,
     device: Device = None,
+    quiet: Quiet = False,
 ) -> None:
     """Print the evidence lower bound and the log-likelihood of a table, in nats per row.
 
@@ -114,7 +105,9 @@ def evaluate(
     from horoball.training.table.run import Run
 
     fitted = Run.load(run).to(device or "cpu")
-    found = fitted.evaluate(fitted.read(data), samples)
+    table = fitted.read(data)
+    with bar("Rows", "There are no figures yet.", quiet=quiet) as told:
+        found = fitted.evaluate(table, samples, told)
     results: dict[str, Any] = {"elbo": found.elbo, "kl": found.kl}
     print_table(results | {f"log-likelihood, {samples} samples": found.log_likelihood, "rows": found.rows})
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from horoball.cli.arguments import Data, Device, Dim, Hidden, Id, Label, MaxEpochs, Output, RunFolder, given
-from horoball.cli.console import app, console, reports_errors, say
+from horoball.cli.console import app, bar, reports_errors, say
 
 __all__: list[str] = []
 
@@ -69,7 +69,6 @@ def report(
     Example: horoball report cells.csv -o report.html --label type
     """
     import torch
-    from rich.progress import Progress
 
     from horoball.data import read
     from horoball.data.files.names import title_of
@@ -85,16 +84,8 @@ def report(
         table = ArrayTable(torch.cat(list(table.blocks())), table.columns, table.read_labels())
     options = given(d=dim, hidden=hidden, max_epochs=max_epochs, device=device)
     model, config = table_fit(table, **options)  # as `horoball fit` does
-    try:
-        with Progress(console=console, transient=True) as progress:
-            bar = progress.add_task("Models trained", total=2 * seeds)
-
-            def told(done: int, of: int) -> None:
-                progress.update(bar, completed=done, total=of)
-
-            made = make_report(table, config, name=title_of(data), model=model, c=c, seeds=seeds, told=told)
-    except KeyboardInterrupt:
-        raise KeyboardInterrupt("Stopped. No report was written.") from None
+    with bar("Models trained", "No report was written.") as told:
+        made = make_report(table, config, name=title_of(data), model=model, c=c, seeds=seeds, told=told)
     numbers = write_report(made, output)
     for sentence in made.words:
         say(sentence)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from horoball.cli.arguments import Data, Device, Id, RunFolder, Seed, TableFile
-from horoball.cli.console import app, console, print_table, reports_errors, say
+from horoball.cli.console import app, bar, print_table, reports_errors, say
 from horoball.cli.graphs import GraphFolder, graph_app
 
 if TYPE_CHECKING:
@@ -101,7 +99,7 @@ def tree(
     names = table.read_names()
     called = None if names is None or by_label else [str(name) for name in names]
     options: dict[str, Any] = {"labels": labels, "names": called, "root": root, "method": method, "source": source}
-    with _watched() as told:
+    with bar("Replicates", "No tree was written.") as told:
         found = table_tree(fitted, table, draws=draws, seed=seed, told=told, **options)
     _tell(found)
     made = table_taxonomy(fitted, table, found, _within(groups, found), texts=texts)
@@ -178,7 +176,7 @@ def tree_of_graph(
         check_tree_ending(file, ".html")
     groups = _numbers(_LEVELS if levels is None else levels)
     fitted = GraphRun.load(run)
-    with _watched() as told:
+    with bar("Replicates", "No tree was written.") as told:
         found = graph_tree(fitted, root=root, draws=draws, seed=seed, told=told)
     _tell(found)
     made = taxonomy(found, _within(groups, found))
@@ -188,19 +186,6 @@ def tree_of_graph(
         else:
             write_tree(found, file, names=fitted.graph.names, id_column="node", groups=made)
         say(f"{found.leaves:,} leaves: {file}")
-
-
-@contextmanager
-def _watched() -> Iterator[Callable[[int, int], None]]:
-    """A bar for the replicates, which take minutes for many rows."""
-    from rich.progress import Progress
-
-    try:
-        with Progress(console=console, transient=True) as progress:
-            bar = progress.add_task("Replicates", total=None)
-            yield lambda done, of: progress.update(bar, completed=done, total=of)
-    except KeyboardInterrupt:
-        raise KeyboardInterrupt("Stopped. No tree was written.") from None
 
 
 def _tell(found: Tree) -> None:

@@ -141,7 +141,7 @@ def embed_folder(
     rows: int = ROWS,
     rank: int = 0,
     ranks: int = 1,
-    done: Callable[[int], None] = lambda rows: None,
+    told: Callable[[int, int], None] = lambda done, of: None,
 ) -> int:
     """Write the coordinates of all rows to the files of a folder, those of one rank, and those that are not there yet.
 
@@ -152,7 +152,7 @@ def embed_folder(
         rows: Rows of a file; row groups of a source are not cut, so it may be more.
         rank: Whose files are written.
         ranks: How many share the work.
-        done: Called with the number of rows of each file that is there.
+        told: Called after each file with the number of rows that are there, and that of this rank.
 
     Returns:
         Number of rows that were written now.
@@ -174,14 +174,16 @@ def embed_folder(
     about = {"model": _digest(run), "rows": [shard.rows for shard in shards]}
     about |= {"table": table.fingerprint(), "names": table.name_column}
     _check(folder, about)
-    first, written, whole = 0, 0, tensors_digest({}, json.dumps(about))
+    mine = sum(shard.rows for shard in shards[rank::ranks])
+    first, done, written, whole = 0, 0, 0, tensors_digest({}, json.dumps(about))
     for number, shard in enumerate(shards):
         path = folder / f"part-{number:05d}.parquet"
         if number % ranks == rank:
             part = f"{whole} {first}"
             if not _is_there(path, shard.rows, part):
                 written += embed_file(run, shard, path, first, part)
-            done(shard.rows)
+            done += shard.rows
+            told(done, mine)
         first += shard.rows
     return written
 

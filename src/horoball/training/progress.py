@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Protocol
 
-__all__ = ["Bar", "Lines", "Progress", "Silent", "counted", "shown", "watched"]
+__all__ = ["Bar", "Lines", "Progress", "Silent", "counted", "duration", "shown", "watched"]
 
 _log = logging.getLogger("horoball")
 
@@ -71,7 +71,7 @@ def counted(what: str, steps: int, every: float = EVERY) -> Iterator[int]:
         now = time.monotonic()
         if now - told >= every:
             told, left = now, (now - began) * (steps - step - 1) / (step + 1)
-            _log.info("%s: step %d of %d, %s left.", what, step + 1, steps, _duration(left))
+            _log.info("%s: step %d of %d, %s left.", what, step + 1, steps, duration(left))
 
 
 class Progress(Protocol):
@@ -151,7 +151,7 @@ class Lines:
         left = (now - self._began) * (self._epochs - part) / max(part - self._first, 1e-9)
         self._print(
             f"Epoch {self._done + 1} of {self._epochs}, step {step} of {steps}: loss {sums[0] / rows:.4g}, "
-            f"kl {sums[2] / rows:.3g}. {_duration(now - self._began)} spent, at most {_duration(left)} left."
+            f"kl {sums[2] / rows:.3g}. {duration(now - self._began)} spent, at most {duration(left)} left."
         )
 
     def epoch(self, line: dict[str, float]) -> None:
@@ -162,14 +162,20 @@ class Lines:
     def stop(self) -> None:
         """Print the epochs done and the last loss."""
         came = f": {self._last}" if self._last else ""
-        spent = _duration(time.monotonic() - self._began)
+        spent = duration(time.monotonic() - self._began)
         self._print(f"{self._done} of {self._epochs} epochs done{came}. {spent} spent.")
 
     def _print(self, text: str) -> None:
         self._console.print(text, markup=False, emoji=False, highlight=False, soft_wrap=True)
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
+    """A time as people say it.
+
+    Example:
+        >>> duration(95.2)
+        '1 min 35 s'
+    """
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes} min {rest} s" if minutes else f"{rest} s"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, Self, cast
@@ -37,6 +37,8 @@ from horoball.training.table.residuals import RESIDUALS, stored_residuals
 from horoball.training.table.start import Start
 
 __all__ = ["Evaluation", "Run"]
+
+_TOLD = 64  # rows of `evaluate` between two calls of `told`
 
 
 class Evaluation(NamedTuple):
@@ -200,13 +202,16 @@ class Run:
         return x.cpu() if self.scaler is None else self.scaler.inverse(x.cpu())
 
     @torch.no_grad()
-    def evaluate(self, table: Table, samples: int = 500) -> Evaluation:
+    def evaluate(
+        self, table: Table, samples: int = 500, told: Callable[[int, int], None] = lambda done, of: None
+    ) -> Evaluation:
         """Evidence lower bound and log-likelihood of a table.
 
         Args:
             table: Rows, in their own units.
             samples: Importance samples per row. More samples give a tighter lower bound of the log-likelihood and take
                 proportionally longer; 100 to 5000 are useful.
+            told: Called with the number of rows that are done, and of all.
 
         Example:
             >>> from horoball.data import ArrayTable
@@ -217,11 +222,15 @@ class Run:
             200
         """
         generator = generator_for(0)
-        sums = torch.zeros(4, dtype=torch.float64)
+        sums, done = torch.zeros(4, dtype=torch.float64), 0
         for block in self.blocks(table, 1024):
             bound = elbo(self.model, block, kl="sample", generator=generator)
-            likelihood = log_likelihood(self.model, block, samples, generator=generator)
-            terms = (bound.value, bound.kl, likelihood, torch.ones(len(block)))
+            likelihoods = []
+            for part in block.split(_TOLD):
+                likelihoods.append(log_likelihood(self.model, part, samples, generator=generator))
+                done += len(part)
+                told(done, table.rows)
+            terms = (bound.value, bound.kl, torch.cat(likelihoods), torch.ones(len(block)))
             sums += torch.stack([term.cpu().double().sum() for term in terms])
         mean_elbo, mean_kl, mean_likelihood = (sums[:3] / sums[3]).tolist()
         return Evaluation(mean_elbo, mean_kl, mean_likelihood, int(sums[3]))
