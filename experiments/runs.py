@@ -12,13 +12,14 @@ import json
 import os
 import platform
 import sys
+import threading
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
 from importlib.metadata import version
-from multiprocessing import active_children, get_context
+from multiprocessing import active_children, get_context, parent_process
 from pathlib import Path
 from typing import Any
 
@@ -76,7 +77,7 @@ def carry_out(study: str, settings: Iterable[Setting], run: Callable[..., dict[s
     print(f"{study}: {len(waiting)} runs to do", flush=True)
     if workers == 1:
         torch.set_num_threads(1)
-    with ProcessPoolExecutor(workers, get_context("spawn"), torch.set_num_threads, (1,)) as pool:
+    with ProcessPoolExecutor(workers, get_context("spawn"), _begin) as pool:
         futures = {pool.submit(_one, study, setting, run): setting for setting in waiting}
         try:
             for done, future in enumerate(as_completed(futures), 1):
@@ -87,6 +88,19 @@ def carry_out(study: str, settings: Iterable[Setting], run: Callable[..., dict[s
             for process in active_children():  # which would go on with the next run
                 process.kill()
             raise SystemExit("Stopped. Runs that were done are kept; the same command goes on.") from None
+
+
+def _begin() -> None:
+    """Start a worker: one thread for its work, and one that ends it with the process that gives it work."""
+    torch.set_num_threads(1)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    parent = parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 def _one(study: str, setting: Setting, run: Callable[..., dict[str, Any]]) -> None:

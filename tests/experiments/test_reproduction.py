@@ -25,6 +25,7 @@ from experiments import runs
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background process is born deaf to it
 
 def sleep(seconds):
+    pathlib.Path(f"busy{seconds}").touch()
     time.sleep(seconds)
 
 if __name__ == "__main__":
@@ -60,7 +61,24 @@ def test_the_command_says_where_the_experiments_are(tmp_path: Path, monkeypatch:
     assert "Clone it" in refused.stderr
 
 
+@pytest.mark.parametrize("kind", [signal.SIGTERM, signal.SIGKILL])
+def test_workers_end_with_the_command_that_started_them(tmp_path: Path, kind: signal.Signals) -> None:
+    process = _started(tmp_path)
+    process.send_signal(kind)
+    process.communicate(timeout=60)
+    _nothing_is_left_of(process)
+
+
 def test_ctrl_c_stops_all_processes_and_says_what_is_left(tmp_path: Path) -> None:
+    process = _started(tmp_path)
+    os.killpg(process.pid, signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert "the same command goes on" in said
+    _nothing_is_left_of(process)
+
+
+def _started(tmp_path: Path) -> subprocess.Popen[str]:
+    """A command whose two workers are busy."""
     (tmp_path / "script.py").write_text(SCRIPT)
     process = subprocess.Popen(
         [sys.executable, "script.py"],
@@ -73,10 +91,14 @@ def test_ctrl_c_stops_all_processes_and_says_what_is_left(tmp_path: Path) -> Non
     )
     assert process.stdout is not None
     assert "2 runs to do" in process.stdout.readline()
-    time.sleep(1)
-    os.killpg(process.pid, signal.SIGINT)
-    _, said = process.communicate(timeout=60)
-    assert "the same command goes on" in said
+    for _ in range(600):
+        if len(list(tmp_path.glob("busy*"))) == 2:
+            return process
+        time.sleep(0.1)
+    raise AssertionError("No worker has begun.")
+
+
+def _nothing_is_left_of(process: subprocess.Popen[str]) -> None:
     for _ in range(100):  # what watches over the processes' resources ends a little later
         try:
             os.killpg(process.pid, 0)
