@@ -10,6 +10,7 @@ from pathlib import Path
 
 from experiments import (
     beyond,
+    cell_starts,
     claims,
     closure_prediction,
     departures,
@@ -50,6 +51,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "table4": table4.table,
     "learned": beyond.learned,
     "starts": beyond.starts,
+    "cell_starts": cell_starts.table,
     "departures": departures.tables,
     "departure_curves": departures.curves,
     "estimators": estimators.table,
