@@ -13,7 +13,7 @@ from typing import Any
 from experiments import branching, mnist
 from experiments.runs import Setting, arguments, carry_out, counted, figure, paired
 from experiments.table1 import CURVATURES
-from experiments.table2 import PAPER
+from experiments.table2 import PAPER, SOME
 from horoball import WrappedNormal
 
 DIMENSIONS = (2, 10)
@@ -40,7 +40,8 @@ def mnist_settings(seeds: int) -> Iterator[Setting]:
             yield from (mnist.setting(2, c, seed, start=start) for c in (1.4, 0.0))
         for d in DIMENSIONS:
             for scale in WrappedNormal.scales:
-                yield from (mnist.setting(d, c, seed, posterior="wrapped", scale=scale) for c in (1.0, 0.0))
+                part = {"images": SOME} if scale == "full" else {}
+                yield from (mnist.setting(d, c, seed, posterior="wrapped", scale=scale, **part) for c in (1.0, 0.0))
 
 
 def learned() -> str:
@@ -112,9 +113,10 @@ def covariances() -> str:
     for d in DIMENSIONS:
         for c in (1.0, 0.0):
             runs = {scale: mnist.found(d=d, c=c, posterior="wrapped", scale=scale) for scale in WrappedNormal.scales}
+            marks = {scale: mnist.rough(d=d, c=c, posterior="wrapped", scale=scale) for scale in WrappedNormal.scales}
             cells = [figure(runs["isotropic"], 2)]
             for scale in WrappedNormal.scales[1:]:
-                cells += [figure(runs[scale], 2), figure(paired(runs[scale], runs["isotropic"]), 2, "+")]
+                cells += [marks[scale] + figure(runs[scale], 2), figure(paired(runs[scale], runs["isotropic"]), 2, "+")]
             lines.append(f"| d = {d} | {c:g} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
