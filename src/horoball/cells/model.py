@@ -135,7 +135,8 @@ class CellModel(ExpressionModel):
 
         Writes the same keys as `embed`. With a reference also `obs["poincare_surprise"]`, what the model leaves
         unexplained of a cell and its nearest new cells, about 1 if it is right; and `obs["poincare_novelty"]`, the
-        share of cells of the reference that surprise less. Of cells like the reference, one in twenty is above 0.95.
+        share of cells of the reference that surprise less. Of new cells of known types, 6 to 13 % were above 0.95 where
+        it was measured: the model was trained on the reference and not on them.
 
         Args:
             cells: AnnData of new cells.

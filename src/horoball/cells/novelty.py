@@ -82,9 +82,10 @@ def surprise(table: ArrayTable, residuals: Iterable[Tensor], observed: np.ndarra
 
 
 def rank_among(scores: np.ndarray, known: np.ndarray) -> np.ndarray:
-    """The share of known scores that lie below each score: 1 less the conformal p-value.
+    """The share of known scores that lie below each score.
 
-    Of cells like the known ones, one in twenty scores above 0.95.
+    This is no p-value: the model was trained on the known cells. Of new cells of known types, 6 to 13 % were above 0.95
+    where it was measured.
 
     Example:
         >>> rank_among(np.array([0.0, 2.5, 9.0]), np.array([1.0, 2.0, 3.0])).tolist()
