@@ -85,7 +85,7 @@ def rank_among(scores: np.ndarray, known: np.ndarray) -> np.ndarray:
     """The share of known scores that lie below each score.
 
     This is no p-value: the model was trained on the known cells. Of new cells of known types, 6 to 13 % were above 0.95
-    where it was measured.
+    where it was measured, and up to 27 % with a reference of 500 cells.
 
     Example:
         >>> rank_among(np.array([0.0, 2.5, 9.0]), np.array([1.0, 2.0, 3.0])).tolist()
