@@ -8,6 +8,7 @@ from importlib.metadata import requires, version
 from pathlib import Path
 
 from packaging.requirements import Requirement
+from packaging.version import Version
 
 import horoball
 
@@ -20,7 +21,10 @@ def test_the_version_is_one_in_all_places() -> None:
     headings = re.findall(r"^## \[(.+?)\]", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
     assert citation is not None
     assert {project, citation[1], version("horoball"), horoball.__version__} == {project}
-    assert headings[:2] == ["Unreleased", project]
+    released = project.split(".dev")[0]
+    assert headings[0] == "Unreleased"
+    # A version under development is the one after the last that was released, which keeps its number.
+    assert headings[1] == project if released == project else Version(headings[1]) < Version(project)
 
 
 def test_the_changelog_has_days_of_releases() -> None:

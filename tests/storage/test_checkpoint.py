@@ -11,6 +11,7 @@ import safetensors.torch
 import torch
 from torch import Tensor, nn
 
+from horoball.storage import checkpoint
 from horoball.storage.checkpoint import FORMAT, load_checkpoint, load_header, save_checkpoint, this_version
 from horoball.storage.optimizer import load_optimizer, optimizer_tensors
 
@@ -122,6 +123,10 @@ NO_CHECKPOINT = {
         something_else({"horoball": '{"format": 3, "version": "\\u001b[2J"}'}),
         "written by a version of horoball that it does not name",
     ),
+    "a newer version": (
+        something_else({"horoball": json.dumps({"format": FORMAT, "version": "7.8.9"})}),
+        r"was written by horoball 7\.8\.9, which is newer than this one, horoball .*Use that version, or a newer one",
+    ),
     "something else": (something_else({"format": "pt"}), "safetensors file, but not a checkpoint of horoball"),
     "no header": (something_else(None), "safetensors file, but not a checkpoint of horoball"),
     "a broken state": (something_else({"horoball": "{"}), "last.safetensors"),
@@ -143,6 +148,31 @@ def test_what_is_no_checkpoint_is_refused_in_one_line(name: str, path: Path, mon
     path.write_bytes(content)
     refuses(path, says)
     assert not Path("unpickled").exists()
+
+
+@pytest.mark.parametrize(
+    ("written", "now", "newer"),
+    [
+        ("0.1.0", "0.2.0.dev0", False),
+        ("0.2.0.dev0", "0.2.0.dev0", False),
+        ("0.2.0.dev1", "0.2.0.dev0", True),
+        ("0.2.0", "0.2.0.dev0", True),
+        ("0.2.0.dev0", "0.2.0", False),
+        ("0.10.0", "0.9.1", True),
+        ("0.2.1", "0.2.0", True),
+        ("1.0.0.dev0", "0.2.0", True),
+        ("nonsense", "0.2.0", False),
+    ],
+)
+def test_versions_are_read_in_their_order(
+    written: str, now: str, newer: bool, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path.write_bytes(something_else({"horoball": json.dumps({"format": FORMAT, "version": written})}))
+    monkeypatch.setattr(checkpoint, "this_version", lambda: now)
+    if newer:
+        refuses(path, f"was written by horoball {written}, which is newer than this one, horoball {now}")
+    else:
+        assert load_header(path)["version"] == written
 
 
 def test_a_pickle_of_torch_is_refused(path: Path) -> None:

@@ -92,11 +92,32 @@ def test_every_field_of_another_type_is_refused_in_one_line(record: FitRecord, n
 @pytest.mark.parametrize(
     ("record", "name"), [(each, part.name) for each in (TABLE, GRAPH) for part in fields(each)], ids=str
 )
-def test_every_missing_field_is_named(record: FitRecord, name: str) -> None:
-    held = header(record)
+def test_every_missing_field_is_named(record: FitRecord, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("horoball.training.record.this_version", lambda: "0.2.0")  # a released version has all fields
+    held = header(record) | {"version": "0.2.0"}
     del held["record"][name]
     with pytest.raises(ValueError, match=rf"it lacks '{name}'|without a description of their model"):
         type(record).from_json(FILE, held)
+
+
+@pytest.mark.parametrize("version", [this_version(), "0.1.0", "0.0.1"])
+@pytest.mark.parametrize(
+    ("record", "name"), [(TABLE, "columns"), (TABLE, "rows"), (TABLE, "data"), (GRAPH, "edges"), (GRAPH, "digest")]
+)
+def test_a_field_without_a_default_is_missed_in_any_version(version: str, record: FitRecord, name: str) -> None:
+    held = header(record) | {"version": version}
+    del held["record"][name]
+    with pytest.raises(ValueError, match=rf"it lacks '{name}'"):
+        type(record).from_json(FILE, held)
+
+
+@pytest.mark.parametrize("version", ["0.1.0", "0.2.0.dev0"])
+def test_a_record_from_before_locality_has_its_default(version: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A version under development gains fields while its number stays."""
+    monkeypatch.setattr("horoball.training.record.this_version", lambda: "0.2.0.dev0")
+    older = header(TABLE) | {"version": version}
+    del older["record"]["training"]["locality"]
+    assert TableRecord.from_json(FILE, older) == TABLE
 
 
 def test_fields_of_an_older_version_have_their_defaults_and_those_of_a_newer_name_it() -> None:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import math
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
+import safetensors.torch
 import torch
 
 from horoball.data import ArrayTable, preferential_attachment
-from horoball.storage.checkpoint import load_checkpoint, save_checkpoint
+from horoball.storage.checkpoint import load_checkpoint, save_checkpoint, this_version
 from horoball.training import TrainConfig, state
 from horoball.training.graph.fit import FREE_TRAINING
 from horoball.training.graph.run import train_graph
@@ -109,6 +112,36 @@ def test_a_step_beyond_its_epoch_is_refused(folder: Path) -> None:
 
 def test_a_run_that_was_left_goes_on(folder: Path) -> None:
     assert len(resume(folder).history) == 3
+
+
+def written_by(folder: Path, version: str, *, without: str | None = None) -> None:
+    """Make the files of a run those of another version, which may lack a setting of the training."""
+    for name in (LAST, BEST, FINAL):
+        tensors, header = load_checkpoint(folder / name)
+        if "record" in header:
+            header["record"]["version"] = version
+            header["record"]["training"].pop(without or "", None)
+        metadata = {"horoball": json.dumps(header | {"version": version})}
+        safetensors.torch.save_file(tensors, folder / name, metadata)
+
+
+def test_a_run_of_an_older_version_is_gone_on_with_and_says_so(folder: Path) -> None:
+    written_by(folder, "0.1.0", without="locality")
+    says = rf"was left by horoball 0\.1\.0 and goes on with horoball {re.escape(this_version())}: from here on"
+    with pytest.warns(UserWarning, match=says):
+        assert len(resume(folder).history) == 3
+    assert load_checkpoint(folder / LAST)[1]["version"] == this_version()
+    assert Run.load(folder).record.version == this_version()
+
+
+def test_a_run_of_a_newer_version_is_not_gone_on_with(folder: Path) -> None:
+    written_by(folder, "7.8.9")
+    before = {file.name: file.read_bytes() for file in folder.iterdir() if file.is_file()}
+    with pytest.raises(ValueError, match=r"last\.safetensors was written by horoball 7\.8\.9, which is newer"):
+        resume(folder)
+    with pytest.raises(ValueError, match=r"model\.safetensors was written by horoball 7\.8\.9, which is newer"):
+        Run.load(folder)
+    assert {file.name: file.read_bytes() for file in folder.iterdir() if file.is_file()} == before
 
 
 def other_seed(to: Path) -> Path:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+import re
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -16,6 +18,7 @@ from horoball.storage.folder import open_file
 __all__ = ["FORMAT", "load_checkpoint", "load_header", "save_checkpoint", "this_version", "written_by"]
 
 FORMAT = 2  # raised when a file of an older version can no longer be read
+_VERSION = re.compile(r"(\d{1,9})\.(\d{1,9})\.(\d{1,9})(?:\.dev(\d{1,9}))?")
 
 
 def save_checkpoint(path: Path, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
@@ -42,7 +45,7 @@ def load_checkpoint(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     The state also says its "format" and the "version" of horoball that wrote it.
 
     Raises:
-        ValueError: The file is not a whole checkpoint of this format; the message says which.
+        ValueError: The file is not a whole checkpoint of this format, or of a newer version; the message says which.
 
     Example:
         >>> import tempfile
@@ -129,4 +132,18 @@ def _state(path: Path, metadata: dict[str, str]) -> dict[str, Any]:
             f"this is horoball {this_version()}, which reads format {FORMAT}. Use the version that wrote it, or "
             "train again."
         )
+    if _order(state.get("version")) > _order(this_version()):
+        raise ValueError(
+            f"{path} was written by {written_by(state)}, which is newer than this one, horoball {this_version()}, and "
+            "may mean what this one does not know. Use that version, or a newer one."
+        )
     return state
+
+
+def _order(said: Any) -> tuple[float, ...]:
+    """What versions are compared by: one under development comes before its release, one that is not named first."""
+    found = _VERSION.fullmatch(said) if isinstance(said, str) else None
+    if found is None:
+        return ()
+    *release, under_development = found.groups()
+    return (*map(float, release), math.inf if under_development is None else float(under_development))

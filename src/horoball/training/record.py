@@ -7,7 +7,7 @@ fields are checked before it is used.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import MISSING, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -81,7 +81,8 @@ class FitRecord:
                 raise ValueError(f"its kind is {str(said.get('kind'))[:40]!r}, expected {cls.KIND!r}.")
             known = [part.name for part in fields(cls)]
             check_fields(said, {"kind", *known}, "record", header)
-            values = {name: said[name] for name in known if name in said or _must_have_all(header)}
+            needed = known if _must_have_all(header) else _without_default(cls)
+            values = {name: said[name] for name in known if name in said or name in needed}
             values["model"] = _settings(cls.MODEL, said["model"], "model", header)
             values["training"] = _settings(TrainConfig, said["training"], "training", header)
             return cls(**values)
@@ -268,8 +269,15 @@ def stored_record(path: Path, header: dict[str, Any]) -> FitRecord | None:
 
 
 def _must_have_all(header: dict[str, Any]) -> bool:
-    """Whether a record was written by this version; one of an older version may lack fields that came later."""
-    return header.get("version") == this_version()
+    """Whether a record was written by this version, as it was released.
+
+    One of an older version may lack fields that came later, and so may one of a version that was under development.
+    """
+    return header.get("version") == this_version() and ".dev" not in this_version()
+
+
+def _without_default(kind: type[FitRecord]) -> list[str]:
+    return [part.name for part in fields(kind) if part.default is MISSING and part.default_factory is MISSING]
 
 
 def _settings(kind: type[Settings], said: Any, what: str, header: dict[str, Any]) -> Settings:

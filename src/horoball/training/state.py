@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import math
 import sys
+import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ import torch
 from torch import Tensor
 
 from horoball.storage.atomic import write_whole
-from horoball.storage.checkpoint import load_checkpoint, load_header, save_checkpoint
+from horoball.storage.checkpoint import load_checkpoint, load_header, save_checkpoint, this_version, written_by
 from horoball.storage.optimizer import load_optimizer, optimizer_tensors
 from horoball.storage.restore import (
     check_fields,
@@ -183,7 +184,7 @@ def restore(folder: Path, objective: Any, optimizer: torch.optim.Adam, record: F
     """Restore weights and optimizer from a folder's last checkpoint; refuses a run of another record.
 
     Everything is checked first: weights and moments by name, shape, dtype and finiteness, counters by their ranges, the
-    other files by the run's digest.
+    other files by the run's digest. A run that another version has left goes on with a warning.
 
     Example:
         >>> restore(Path("run"), torch.nn.Linear(2, 1), torch.optim.Adam([torch.zeros(1)]), None)
@@ -207,6 +208,13 @@ def restore(folder: Path, objective: Any, optimizer: torch.optim.Adam, record: F
         _check_run(folder, FINAL, load_header(folder / FINAL).get("run"), state.run)
     with reject_incomplete(folder / LAST, "is not a checkpoint to resume from"):
         objective.load_state_dict(weights)  # refuses those of another curvature
+    if header.get("version") != this_version():
+        warnings.warn(
+            f"The run in {folder} was left by {written_by(header)} and goes on with horoball {this_version()}: from "
+            "here on its numbers may differ from those that the other version would have come to. Fit again in another "
+            "folder to have them all from one version.",
+            stacklevel=3,
+        )
     return state
 
 
