@@ -10,7 +10,8 @@ import numpy as np
 
 from horoball.data.columns.encoding import Unseen, encode
 from horoball.data.columns.profile import Profile, profile_batches
-from horoball.data.readers.parquet import MAX_BYTES_IN_MEMORY, ParquetTable, parquet_files
+from horoball.data.files.parquet_folders import parquet_files
+from horoball.data.readers.parquet import MAX_BYTES_IN_MEMORY, ParquetTable
 from horoball.data.tables.column_roles import ReadOptions, choose, with_index
 from horoball.data.tables.column_types import Schema
 from horoball.data.tables.row_groups import ParquetFiles, RowReader, Stretch

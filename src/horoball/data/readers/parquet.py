@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
+from horoball.data.files.parquet_folders import parquet_files
 from horoball.data.readers.registry import table_reader
 from horoball.data.tables.array_table import ArrayTable
 from horoball.data.tables.column_names import some_names
@@ -23,7 +23,7 @@ from horoball.data.tables.row_groups import ParquetFiles, RowReader, Stretch
 from horoball.data.tables.streamed import StreamedTable
 from horoball.data.tables.table import Table
 
-__all__ = ["ParquetTable", "parquet_files", "read_parquet"]
+__all__ = ["ParquetTable", "read_parquet"]
 
 MAX_BYTES_IN_MEMORY = 256 << 20  # of a decoded table; larger ones are streamed
 _BLOCK = 1 << 16  # rows shuffled together
@@ -54,21 +54,6 @@ def read_parquet(path: str, options: ReadOptions) -> Table:
     table.name_column = chosen.name_column
     streamed = table.decoded_bytes() > MAX_BYTES_IN_MEMORY if options.streamed == "auto" else options.streamed
     return table if streamed else table.in_memory()
-
-
-def parquet_files(path: str) -> list[str]:
-    """The Parquet files that a path stands for: itself, or those of a folder, in the order of their names.
-
-    Example:
-        >>> parquet_files("s3://rows/part.parquet")
-        ['s3://rows/part.parquet']
-    """
-    if "://" in path or not Path(path).is_dir():
-        return [path]
-    files = sorted(str(file) for file in Path(path).glob("*.parquet"))
-    if not files:
-        raise ValueError(f"The folder {path} holds no .parquet files.")
-    return files
 
 
 class ParquetTable(StreamedTable):

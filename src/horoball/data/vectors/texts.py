@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from horoball.data.files.parquet_folders import parquet_files
 from horoball.data.readers.frames import ending_of, frame_of
 from horoball.data.readers.mixed_parquet import is_parquet
-from horoball.data.readers.parquet import parquet_files
 from horoball.data.tables.column_names import some_names
 from horoball.data.tables.row_groups import ParquetFiles
 

@@ -8,9 +8,10 @@ from typing import Any, Literal
 
 import numpy as np
 
+from horoball.data.files.parquet_folders import parquet_files
 from horoball.data.readers.frames import frame_of, gives_arrow, labels_of
 from horoball.data.readers.mixed_parquet import is_parquet
-from horoball.data.readers.parquet import MAX_BYTES_IN_MEMORY, ParquetTable, parquet_files
+from horoball.data.readers.parquet import MAX_BYTES_IN_MEMORY, ParquetTable
 from horoball.data.readers.tables import read
 from horoball.data.tables.array_table import ArrayTable
 from horoball.data.tables.column_names import some_names
