@@ -22,6 +22,7 @@ __all__ = [
     "Label",
     "LearningRate",
     "MaxEpochs",
+    "Na",
     "Output",
     "Precision",
     "Quiet",
@@ -41,6 +42,14 @@ Data = Annotated[
 RunFolder = Annotated[Path, typer.Argument(help="The folder that `horoball fit` wrote.")]
 Label = Annotated[str | None, typer.Option(help="Column to keep aside, as the color of a map.")]
 Id = Annotated[str | None, typer.Option("--id", help="Column with the names of the rows.")]
+Na = Annotated[
+    str | None,
+    typer.Option(
+        "--na",
+        help="Texts or numbers that stand for a missing value, separated by commas, such as 'unknown,-999'; beside "
+        "empty cells, NA, N/A, NaN, NULL, None, ? and errors of spreadsheets such as #DIV/0!.",
+    ),
+]
 Output = Annotated[Path, typer.Option("--output", "-o", help="The file to write.")]
 TableFile = Annotated[Path, typer.Option("--output", "-o", help="The file to write: .parquet, .csv, .tsv or .jsonl.")]
 

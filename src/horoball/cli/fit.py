@@ -21,6 +21,7 @@ from horoball.cli.arguments import (
     Label,
     LearningRate,
     MaxEpochs,
+    Na,
     Precision,
     Quiet,
     Resume,
@@ -96,6 +97,7 @@ def fit(
             "positive, count, binary, category, ordinal, circular, date, skip."
         ),
     ] = None,
+    na: Na = None,
     drop: Annotated[str | None, typer.Option(help="Columns to leave out, separated by commas.")] = None,
     kind: Annotated[
         TableKind,
@@ -160,6 +162,7 @@ def fit(
     """
     from horoball.data.cells.cell_table import cell_table, is_cells
     from horoball.data.columns.guess import parse_kinds
+    from horoball.data.files.gap_words import gap_words
     from horoball.data.readers.mixed import read_columns
     from horoball.data.vectors.vector_table import read_vectors
     from horoball.models import ModelConfig
@@ -212,7 +215,9 @@ def fit(
             options = {"likelihood": VECTORS.likelihood} | options
         else:
             kinds, dropped = parse_kinds(columns) if columns else {}, [name.strip() for name in (drop or "").split(",")]
-            table = read_columns(data, label, ids=id_, columns=kinds, drop=[name for name in dropped if name])
+            table = read_columns(
+                data, label, ids=id_, columns=kinds, drop=[name for name in dropped if name], na=gap_words(na)
+            )
             for line in [] if table.schema is None else ["Columns:", *(f"  {line}" for line in table.schema.lines())]:
                 say(line)
         model, config = table_fit(table, cells=cells, **options)

@@ -12,6 +12,7 @@ from horoball.cli.arguments import (
     Data,
     Device,
     Id,
+    Na,
     Quiet,
     RunFolder,
     TableFile,
@@ -32,6 +33,7 @@ def embed(
         typer.Option("--output", "-o", help="A .parquet, .csv, .tsv or .jsonl file, or a folder for many files."),
     ],
     id_: Id = None,
+    na: Na = None,
     file_rows: Annotated[
         int, typer.Option(min=1, help="Rows per file of a folder. Larger values write fewer files.")
     ] = 1 << 18,
@@ -45,6 +47,7 @@ def embed(
 
     Example: horoball embed run cells.csv -o map.parquet
     """
+    from horoball.data.files.gap_words import gap_words
     from horoball.export.embedding import check_ending, embed_file, embed_folder
     from horoball.training.table.run import Run
 
@@ -54,7 +57,7 @@ def embed(
         if ranks > 1:
             raise ValueError(f"{ranks} processes cannot write one file. Give a folder: -o {output.with_suffix('')}.")
     fitted = Run.load(run).to(device or "cpu")
-    table = fitted.read(data, id_)
+    table = fitted.read(data, id_, na=gap_words(na))
     if output.suffix:
         rows = embed_file(fitted, table, output)
     else:
@@ -95,6 +98,7 @@ def evaluate(
             min=1, help="Importance samples per row. More give a tighter bound and take longer. Useful: 100 to 5000."
         ),
     ] = 500,
+    na: Na = None,
     device: Device = None,
     quiet: Quiet = False,
 ) -> None:
@@ -102,10 +106,11 @@ def evaluate(
 
     Example: horoball evaluate run test.csv --samples 5000
     """
+    from horoball.data.files.gap_words import gap_words
     from horoball.training.table.run import Run
 
     fitted = Run.load(run).to(device or "cpu")
-    table = fitted.read(data)
+    table = fitted.read(data, na=gap_words(na))
     with bar("Rows", "There are no figures yet.", quiet=quiet) as told:
         found = fitted.evaluate(table, samples, told)
     results: dict[str, Any] = {"elbo": found.elbo, "kl": found.kl}
@@ -144,6 +149,7 @@ def fill(
     samples: Annotated[
         int, typer.Option(min=1, help="Points per row. More are more exact and take longer. Useful: 100 to 1000.")
     ] = 200,
+    na: Na = None,
     seed: Annotated[int, typer.Option(help="Seed of the random numbers.")] = 0,
     device: Device = None,
 ) -> None:
@@ -151,13 +157,14 @@ def fill(
 
     Example: horoball impute run customers.csv -o filled.csv
     """
+    from horoball.data.files.gap_words import gap_words
     from horoball.export.embedding import check_ending, write_table
     from horoball.training.table.impute import impute
     from horoball.training.table.run import Run
 
     check_ending(output)
     fitted = Run.load(run).to(device or "cpu")
-    table = fitted.read(data)
+    table = fitted.read(data, na=gap_words(na))
     filled = impute(fitted, table, draws=int(draw), samples=samples, seed=seed)
     write_table(fitted.rows_of(filled[0] if draw else filled), output)
     say(f"{table.rows:,} rows written: {output}")

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from horoball.cli.arguments import Data, Device, Dim, Hidden, Id, Label, MaxEpochs, Output, RunFolder, given
+from horoball.cli.arguments import Data, Device, Dim, Hidden, Id, Label, MaxEpochs, Na, Output, RunFolder, given
 from horoball.cli.console import app, bar, reports_errors, say
 
 __all__: list[str] = []
@@ -24,6 +24,7 @@ def view(
     image_shape: Annotated[
         str | None, typer.Option(help="Shape of the images, where rows are images, such as 28x28.")
     ] = None,
+    na: Na = None,
     title: Annotated[str | None, typer.Option(help="Title of the page; default: the name of the file.")] = None,
     device: Device = None,
 ) -> None:
@@ -31,10 +32,11 @@ def view(
 
     Example: horoball view run cells.csv -o map.html
     """
+    from horoball.data.files.gap_words import gap_words
     from horoball.viewer.command import view_files
 
     options: dict[str, Any] = {"features": column or (), "names": names, "image_shape": image_shape, "title": title}
-    options |= given(device=device)
+    options |= given(device=device, na=gap_words(na))
     size = len(view_files(run, data, output, **options).html.encode())
     say(f"{size / 1000:,.0f} kB: {output}")
 
@@ -46,6 +48,7 @@ def report(
     output: Output,
     label: Label = None,
     id_: Id = None,
+    na: Na = None,
     c: Annotated[
         float,
         typer.Option(
@@ -71,6 +74,7 @@ def report(
     import torch
 
     from horoball.data import read
+    from horoball.data.files.gap_words import gap_words
     from horoball.data.files.names import title_of
     from horoball.data.tables.array_table import ArrayTable
     from horoball.report.analysis import make_report
@@ -79,7 +83,7 @@ def report(
 
     if output.suffix.lower() == ".json" or not output.resolve().parent.is_dir():
         raise ValueError(f"--output names an HTML file in a folder that exists, got {str(output)!r}.")
-    table = read(data, label, ids=id_)
+    table = read(data, label, ids=id_, na=gap_words(na))
     if not isinstance(table, ArrayTable):
         table = ArrayTable(torch.cat(list(table.blocks())), table.columns, table.read_labels())
     options = given(d=dim, hidden=hidden, max_epochs=max_epochs, device=device)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from horoball.cli.arguments import Data, Device, Id, RunFolder, Seed, TableFile
+from horoball.cli.arguments import Data, Device, Id, Na, RunFolder, Seed, TableFile
 from horoball.cli.console import app, bar, print_table, reports_errors, say
 from horoball.cli.graphs import GraphFolder, graph_app
 
@@ -69,6 +69,7 @@ def tree(
         float, typer.Option(min=0, max=1, help="Of an .html or .nwk file: collapse branches below this support.")
     ] = 0.0,
     id_: Id = None,
+    na: Na = None,
     device: Device = None,
     seed: Seed = 0,
 ) -> None:
@@ -78,6 +79,7 @@ def tree(
 
     Example: horoball tree run cells.csv -o tree.html --by-label
     """
+    from horoball.data.files.gap_words import gap_words
     from horoball.data.files.names import title_of
     from horoball.data.vectors.texts import read_texts
     from horoball.estimators.places import places_of, save_places
@@ -91,7 +93,7 @@ def tree(
         check_tree_ending(file, ".html")
     groups = _numbers(_LEVELS if levels is None else levels)
     fitted = Run.load(run).to(device or "cpu")
-    table = fitted.read(data, id_)
+    table = fitted.read(data, id_, na=gap_words(na))
     labels = table.read_labels() if by_label else None
     if by_label and labels is None:
         raise ValueError("--by-label needs a label column: fit the model with --label, and give data that have it.")
@@ -131,12 +133,14 @@ def place(
         float, typer.Option(min=0, max=1, help="Probability of the deepest group that is named. Larger is less deep.")
     ] = 0.5,
     id_: Id = None,
+    na: Na = None,
     device: Device = None,
 ) -> None:
     """Write where new rows belong among the groups of `horoball tree`, with the probability of each step.
 
     Example: horoball place run new.parquet -o places.csv
     """
+    from horoball.data.files.gap_words import gap_words
     from horoball.estimators.places import load_places, table_points
     from horoball.export.embedding import check_ending, write_table
     from horoball.export.places import places_table
@@ -145,7 +149,7 @@ def place(
     check_ending(output)
     fitted = Run.load(run).to(device or "cpu")
     placer = load_places(run, fitted)
-    table = fitted.read(data, id_)
+    table = fitted.read(data, id_, na=gap_words(na))
     placed = placer.place(table_points(fitted, table))
     write_table(places_table(placed, threshold, names=table.read_names(), id_column=table.name_column), output)
     sure = int((placed.depth(threshold) > 0).sum())

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import logging
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from horoball.data.cells.cell_table import is_cells
+from horoball.data.files.gap_words import gap_numbers, gap_words
 from horoball.data.readers.frames import gives_arrow
 from horoball.data.readers.mixed import read_columns
 from horoball.data.tables.array_table import ArrayTable
@@ -20,6 +22,8 @@ from horoball.data.tables.table import Table
 from horoball.training.table.run import Run
 
 __all__ = ["TakesRows"]
+
+_log = logging.getLogger("horoball")
 
 
 class TakesRows(BaseEstimator):
@@ -32,6 +36,7 @@ class TakesRows(BaseEstimator):
     """
 
     columns: Mapping[str, str] | None
+    na: Sequence[str] | None
     run_: Run
 
     def run_checked(self) -> Run:
@@ -50,8 +55,11 @@ class TakesRows(BaseEstimator):
     def _fitted_table(self, X: Any) -> Table:
         """Rows to fit the model to."""
         _check_numbers(X)
+        X = self._with_gaps(X)
         if self.columns is not None or _has_kinds(X):
-            table = read_columns(X, columns=self.columns)
+            table = read_columns(X, columns=self.columns, na=gap_words(self.na))
+            for line in [] if table.schema is None else ["Columns:", *table.schema.lines()]:  # as the command prints
+                _log.info(line)
             if table.schema is not None or not hasattr(X, "to_numpy"):
                 names = [column.name for column in table.schema.columns] if table.schema else table.columns
                 self._remember(names)
@@ -59,6 +67,13 @@ class TakesRows(BaseEstimator):
         X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=2)
         named = getattr(self, "feature_names_in_", None)
         return ArrayTable(X, None if named is None else [str(name) for name in named])
+
+    def _with_gaps(self, X: Any) -> Any:
+        """An array with the numbers that stand for a missing value made NaN."""
+        numbers = gap_numbers(gap_words(self.na))
+        if numbers and isinstance(X, np.ndarray) and X.dtype.kind in "iuf" and np.isin(X, numbers).any():
+            return np.where(np.isin(X, numbers), np.nan, X)
+        return X
 
     def _remember(self, names: list[str]) -> None:
         """What scikit-learn knows of the columns; those of an array have no names."""
@@ -68,9 +83,9 @@ class TakesRows(BaseEstimator):
 
     def _table(self, X: Any) -> Table:
         """Rows for the fitted model; where both have names, columns are found by them, as the commands do."""
-        run = self.run_checked()
+        run, X = self.run_checked(), self._with_gaps(X)
         if run.record.schema or (gives_arrow(X) and not hasattr(X, "to_numpy") and self._by_name(X)):  # Arrow, DuckDB
-            return run.read(X)
+            return run.read(X, na=gap_words(self.na))
         return ArrayTable(self._rows(X), run.columns)
 
     def _by_name(self, X: Any) -> bool:

@@ -41,6 +41,7 @@ _OWN = (
     "random_state",
     "verbose",
     "columns",
+    "na",
     "warm_start",
 )  # no settings of the model or its training
 _SETTINGS = {name: setting for setting, name in _NAMES.items()}
@@ -61,6 +62,8 @@ class PoincareVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TakesRows):
         columns: Kinds of some columns by name, such as {"rating": "ordinal", "id": "skip"}: "real", "positive",
             "count", "binary", "category", "ordinal", "circular", "date" or "skip". Others are guessed, if a data
             frame has columns of several kinds or missing values; `columns_` has the kinds and the reasons.
+        na: Texts and numbers of data frames that stand for a missing value, such as ["unknown", "-999"], beside NaN,
+            None, "NA", "?" and the like.
         decoder: First layer of the decoder: "gyroplane" measures distances to hyperbolic hyperplanes, "log0" and "mlp"
             are plain networks on tangent vectors and on ball coordinates.
         hidden: Sizes of the encoder's hidden layers, or the size of one; the decoder has them in reverse. Larger layers
@@ -123,6 +126,7 @@ class PoincareVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TakesRows):
         posterior: str = ModelConfig.posterior,
         likelihood: str = TABLES.likelihood,
         columns: Mapping[str, str] | None = None,
+        na: Sequence[str] | None = None,
         decoder: str = ModelConfig.decoder,
         hidden: int | tuple[int, ...] | str = TABLES.hidden,
         prior_scale: float | str = ModelConfig.prior_scale,
@@ -145,6 +149,7 @@ class PoincareVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TakesRows):
         self.posterior = posterior
         self.likelihood = likelihood
         self.columns = columns
+        self.na = na
         self.decoder = decoder
         self.hidden = hidden
         self.prior_scale = prior_scale

@@ -32,6 +32,7 @@ def view_files(
     image_shape: str | None = None,
     title: str | None = None,
     device: str = "cpu",
+    na: Sequence[str] = (),
 ) -> View:
     """Write a map of a table, as a fitted model sees it.
 
@@ -45,6 +46,7 @@ def view_files(
         image_shape: Size of a picture where a row is one: "28x28", or "32x32x3" for colors.
         title: Title of the page; the name of the data without it.
         device: Where the coordinates are computed.
+        na: Words that stand for a missing value, beside those of the fit.
 
     Example:
         >>> import tempfile, numpy as np
@@ -59,7 +61,7 @@ def view_files(
         View(... characters)
     """
     fitted = Run.load(run).to(device)
-    table = fitted.read(data)
+    table = fitted.read(data, na=na)
     own = _own_columns(data, features, table.rows)
     own.pop(fitted.record.ids or "", None)  # which names the points
     return view_run(

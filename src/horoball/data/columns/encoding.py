@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from horoball.data.columns.dates import UNITS, date_features, days_since_1970
+from horoball.data.columns.number_cells import decimal_of, is_text_type, text_numbers
+from horoball.data.files.gap_words import GAP_WORDS, gap_numbers
 from horoball.data.tables.column_types import OTHER, Column, Schema
 
 __all__ = ["Unseen", "decode", "encode", "level_text"]
@@ -48,13 +51,16 @@ class Unseen:
         return f"{self.count:,} {are} taken as missing: {shown}"
 
 
-def encode(schema: Schema, frame: Any, unseen: Unseen | None = None) -> np.ndarray:
+def encode(
+    schema: Schema, frame: Any, unseen: Unseen | None = None, first: Callable[[], int] = lambda: 0
+) -> np.ndarray:
     """Rows of numbers from an Arrow table: float32, missing values NaN, columns contiguous.
 
     Args:
         schema: What the columns are.
         frame: An Arrow table or record batch with all columns that are used, by name.
         unseen: Where values without a level are noted.
+        first: Gives the number of the first row, for messages.
 
     Example:
         >>> import pyarrow as pa
@@ -68,8 +74,20 @@ def encode(schema: Schema, frame: Any, unseen: Unseen | None = None) -> np.ndarr
     for column, place in schema.slices():
         values = frame.column(names[column.name])
         with np.errstate(over="ignore"):
-            out[:, place] = _encoded(column, values, unseen)
+            out[:, place] = _encoded(column, _typed(column, values, frame.schema, first), unseen)
     return out
+
+
+def _typed(column: Column, values: Any, schema: Any, first: Callable[[], int]) -> Any:
+    """Numbers, where a column of numbers is written as text."""
+    import pyarrow as pa
+
+    kind = values.type.value_type if pa.types.is_dictionary(values.type) else values.type
+    if not is_text_type(kind) or column.form not in ("number", "whole", *UNITS):
+        return values
+    decimal = decimal_of(schema.field(schema.get_field_index(column.name)))
+    x = text_numbers(values, column.name, gaps=column.gaps, decimal=decimal, first=first)
+    return pa.array(x, from_pandas=True)
 
 
 def _encoded(column: Column, values: Any, unseen: Unseen | None) -> np.ndarray:
@@ -93,6 +111,8 @@ def _encoded(column: Column, values: Any, unseen: Unseen | None) -> np.ndarray:
             "Give it numbers."
         )
     x = values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    if sentinels := gap_numbers(column.gaps):
+        x = np.where(np.isin(x, sentinels), np.nan, x)
     if bool(np.isinf(x).any()):
         raise ValueError(f"Column {column.name[:40]!r} holds an infinite number. Remove it, or leave its cell empty.")
     if column.kind == "circular":
@@ -119,14 +139,15 @@ def _codes(column: Column, values: Any, unseen: Unseen | None) -> np.ndarray:
     import pyarrow as pa
 
     place = {level: float(number) for number, level in enumerate(column.levels)}
+    gaps = {*GAP_WORDS, *column.gaps, *(level_text(word) for word in gap_numbers(column.gaps))} - set(column.levels)
     other = place.get(OTHER) if column.kind == "category" else None
     parts = []
     for chunk in values.chunks if isinstance(values, pa.ChunkedArray) else [values]:
         encoded = chunk if pa.types.is_dictionary(chunk.type) else chunk.dictionary_encode()
         texts = encoded.dictionary.to_pylist()
-        found = [None if value is None else place.get(level_text(value), other) for value in texts]
+        found = [None if _is_gap(value, gaps) else place.get(level_text(value), other) for value in texts]
         at = encoded.indices.fill_null(len(texts)).to_numpy(zero_copy_only=False)
-        new = [number for number, code in enumerate(found) if code is None and not _is_gap(texts[number])]
+        new = [number for number, code in enumerate(found) if code is None and not _is_gap(texts[number], gaps)]
         if new and unseen is not None:  # a dictionary may hold values that do not occur
             unseen.add(column.name, [texts[number] for number in np.intersect1d(new, at)])
         table = np.array([np.nan if code is None else code for code in (*found, None)], np.float32)
@@ -134,8 +155,8 @@ def _codes(column: Column, values: Any, unseen: Unseen | None) -> np.ndarray:
     return np.concatenate(parts) if parts else np.empty(0, np.float32)
 
 
-def _is_gap(value: Any) -> bool:
-    return value is None or (isinstance(value, float) and value != value)
+def _is_gap(value: Any, gaps: set[str]) -> bool:
+    return value is None or (isinstance(value, float) and value != value) or level_text(value) in gaps
 
 
 def decode(schema: Schema, x: np.ndarray) -> Any:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,7 @@ import torch
 from horoball.data.columns.counted import looks_counted
 from horoball.data.columns.dates import UNITS
 from horoball.data.columns.encoding import level_text
+from horoball.data.columns.number_cells import MOST_ODD, NumberCellWarning, OddCell, about_odd, shown_odd
 from horoball.data.columns.profile import Profile
 from horoball.data.tables.column_types import KINDS, OTHER, Column, Schema, closest
 
@@ -51,13 +54,24 @@ def parse_kinds(text: str) -> dict[str, str]:
     return kinds
 
 
-def guess_schema(profiles: Sequence[Profile], given: Mapping[str, str], where: str) -> Schema:
+def guess_schema(
+    profiles: Sequence[Profile],
+    given: Mapping[str, str],
+    where: str,
+    *,
+    gaps: Sequence[str] = (),
+    place: Callable[[int], str] = "row {}".format,
+) -> Schema:
     """The columns of a table: as given, and as guessed where nothing is.
+
+    Cells that are no numbers in columns that are to be guessed, and of which nine cells in ten are, are refused.
 
     Args:
         profiles: Of all columns that may be used.
         given: Kinds of some columns by name.
         where: What holds the columns, for messages.
+        gaps: Words that the user takes for a missing value, which the columns keep.
+        place: How a row is called in messages.
 
     Example:
         >>> import pyarrow as pa
@@ -80,15 +94,24 @@ def guess_schema(profiles: Sequence[Profile], given: Mapping[str, str], where: s
             )
     seen: dict[str, str] = {}
     columns = []
+    odd = {
+        profile.name: profile.odd
+        for profile in profiles
+        if profile.name not in given and profile.numbers is not None and profile.odd
+    }
+    if odd:
+        name = next(iter(odd))[:40]
+        more = f"to use it as text, or not at all, name its kind: --columns {name}:category, or {name}:skip"
+        raise ValueError(about_odd(odd, where, place, more=more))
     for profile in profiles:
         twin = seen.setdefault(profile.digest, profile.name)
         if profile.name in given:
-            columns.append(told_column(profile, given[profile.name]))
+            columns.append(told_column(profile, given[profile.name], place))
         elif twin != profile.name:
             columns.append(Column(profile.name, "skip", f"the same as {twin[:40]}"))
         else:
             columns.append(guess_column(profile, where))
-    return Schema(tuple(columns))
+    return Schema(tuple(columns)).with_gaps(gaps)
 
 
 def guess_column(profile: Profile, where: str = "The table") -> Column:
@@ -110,14 +133,19 @@ def guess_column(profile: Profile, where: str = "The table") -> Column:
         raise ValueError(
             f"{where} holds an infinite number in column {profile.name[:40]!r}. Remove it, or leave its cell empty."
         )
-    kind, why, more = _guess(profile)
+    numbers = profile.numbers
+    kind, why, more = _guess(profile if numbers is None else numbers)
+    if numbers is not None and kind != "skip":
+        why = f"{why}, written as text"
     if profile.missing and kind != "skip":
         why = f"{why}; {profile.missing:,} missing"
     return Column(profile.name, kind, why, **more)
 
 
-def told_column(profile: Profile, kind: str) -> Column:
+def told_column(profile: Profile, kind: str, place: Callable[[int], str] = "row {}".format) -> Column:
     """A column of the kind that a user gives, if its values can be that.
+
+    Text of which nine cells in ten are numbers can be one; the other cells are taken as missing, with a warning.
 
     Example:
         >>> import pyarrow as pa
@@ -131,6 +159,10 @@ def told_column(profile: Profile, kind: str) -> Column:
     name, why = profile.name, "as told" + (f"; {profile.missing:,} missing" if profile.missing else "")
     if kind == "skip":
         return Column(name, kind, why)
+    numbers = profile.numbers
+    if numbers is not None and kind not in ("category", "binary"):
+        gone = _gaps_told(profile, profile.odd, place)
+        return replace(told_column(numbers, kind), gaps=gone)
     if not profile.observed:
         raise ValueError(f"Column {name[:40]!r} cannot be {kind}: it is empty. Skip it.")
     if kind in ("category", "ordinal", "binary"):
@@ -159,6 +191,22 @@ def told_column(profile: Profile, kind: str) -> Column:
     if not period:
         raise _unsuited(profile, kind, f"it has {points:,.0f} points; a circle has at most {_CIRCLES[-1]}")
     return Column(name, kind, f"{why}; a circle of {period}", form=form, start=profile.low, period=period)
+
+
+def _gaps_told(profile: Profile, odd: Sequence[OddCell], place: Callable[[int], str]) -> tuple[str, ...]:
+    """Words that stand for a missing value, as the user calls the column a number; said, since it may be a mistake."""
+    if any(cell.dressed for cell in odd) or len(odd) > MOST_ODD:  # the first have a value, which would be lost
+        dressed = [cell for cell in odd if cell.dressed] or list(odd)
+        raise ValueError(about_odd({profile.name: dressed}, "", place))
+    if odd:
+        cells = sum(cell.times for cell in odd)
+        are = "cell that is no number is" if cells == 1 else "cells that are no numbers are"
+        warnings.warn(
+            f"{cells:,} {are} taken as missing in column {profile.name[:40]!r}: {shown_odd(odd, place)}.",
+            NumberCellWarning,
+            stacklevel=5,
+        )
+    return tuple(cell.text for cell in odd)
 
 
 def _guess(profile: Profile) -> tuple[str, str, dict[str, Any]]:

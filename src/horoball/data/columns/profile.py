@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from horoball.data.columns.dates import days_since_1970
+from horoball.data.columns.number_cells import NumberCells, OddCell, decimal_of, is_text_type
+from horoball.data.files.gap_words import GAP_WORDS, gap_numbers
 
 __all__ = ["Profile", "profile_batches"]
 
@@ -22,6 +25,8 @@ class Profile:
     Args:
         name: Name of the column.
         kind: Its Arrow type.
+        gaps: Words that stand for a missing value, beside `GAP_WORDS`.
+        decimal: The decimal mark of a text file; None where the source has types.
 
     Example:
         >>> import pyarrow as pa
@@ -31,10 +36,15 @@ class Profile:
         (3, 1, 3.0, 5.0, True, 2)
     """
 
-    def __init__(self, name: str, kind: Any) -> None:
+    def __init__(self, name: str, kind: Any, gaps: Sequence[str] = (), decimal: str | None = None) -> None:
         import pyarrow as pa
 
         self.name = name
+        self.gaps = {*GAP_WORDS, *gaps}
+        self._sentinels = gap_numbers(gaps)
+        # A column of categories was made so on purpose, whatever they are called.
+        self._cells = None if pa.types.is_dictionary(kind) else NumberCells(decimal)
+        self._numbers: Profile | None = None
         self.ordered = pa.types.is_dictionary(kind) and bool(kind.ordered)
         self.type = kind.value_type if pa.types.is_dictionary(kind) else kind
         self.rows = self.missing = 0
@@ -45,6 +55,7 @@ class Profile:
         self._last: float | None = None
         self._sample: list[np.ndarray] = []
         self._digest = hashlib.sha256()
+        self.written_whole = False  # of numbers that were text: whether none has a decimal mark
         self.dictionary: list[str] = []  # of an ordered category, in its order
 
     @property
@@ -59,16 +70,30 @@ class Profile:
         """Whether its type is one of whole numbers."""
         import pyarrow as pa
 
-        return pa.types.is_integer(self.type)
+        return pa.types.is_integer(self.type) or self.written_whole
 
     @property
     def is_text(self) -> bool:
         """Whether it holds text."""
+        return is_text_type(self.type)
+
+    @property
+    def numbers(self) -> Profile | None:
+        """A profile of the numbers of a column of text, if nine cells in ten are numbers; `odd` has the others."""
+        return self._number_profile() if self._cells is not None and self._cells.are_numbers else None
+
+    @property
+    def odd(self) -> list[OddCell]:
+        """Cells of text that are no numbers, by their text; some of them if there are very many."""
+        return [] if self._cells is None else list(self._cells.odd.values())
+
+    def _number_profile(self) -> Profile:
         import pyarrow as pa
 
-        return (
-            pa.types.is_string(self.type) or pa.types.is_large_string(self.type) or pa.types.is_string_view(self.type)
-        )
+        if self._numbers is None:
+            self._numbers = Profile(self.name, pa.float64())
+        self._numbers.written_whole = self._cells is not None and self._cells.whole
+        return self._numbers
 
     @property
     def observed(self) -> int:
@@ -101,6 +126,8 @@ class Profile:
         self.rows += len(values)
         if self.is_number:
             x = values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)  # missing ones become NaN
+            if self._sentinels:
+                x = np.where(np.isin(x, self._sentinels), np.nan, x)
             self._digest.update(x.tobytes())
             there = x[~np.isnan(x)]
             self._add_numbers(there)
@@ -109,13 +136,16 @@ class Profile:
                 found, times = np.unique(there, return_counts=True)
                 self._count(found.tolist(), times)
             return
-        self.missing += values.null_count
+        if not self.is_text:
+            self.missing += values.null_count
         if pa.types.is_date(self.type) or pa.types.is_timestamp(self.type):
             days = days_since_1970(values, "time")
             self._add_numbers(days[~np.isnan(days)])
         encoded = values if pa.types.is_dictionary(values.type) else values.dictionary_encode()
         texts = encoded.dictionary.to_pylist()
         codes = encoded.indices.fill_null(len(texts)).to_numpy(zero_copy_only=False)
+        if self.is_text:
+            codes = self._add_text(encoded.dictionary, texts, codes)
         # By the values themselves: dictionaries of equal columns may have them in another order.
         hashes = [
             hashlib.blake2b(repr(text).encode("utf-8", "surrogatepass"), digest_size=8).digest() for text in texts
@@ -125,6 +155,22 @@ class Profile:
             times = np.bincount(codes, minlength=len(texts) + 1)[: len(texts)]
             there = np.flatnonzero(times)  # a dictionary may hold values that do not occur
             self._count([texts[number] for number in there], times[there])
+
+    def _add_text(self, dictionary: Any, texts: list[str | None], codes: np.ndarray) -> np.ndarray:
+        """Codes with words for missing values taken as missing; numbers among the cells have a profile of their own."""
+        import pyarrow as pa
+
+        gone = np.array([text is None or text in self.gaps for text in texts] + [True])[codes]
+        codes = np.where(gone, len(texts), codes.astype(np.int64))
+        self.missing += int(gone.sum())
+        if self._cells is None:
+            return codes
+        x, numbers = self._cells.add(dictionary, codes, self.rows - len(codes)), self._number_profile()
+        if x is None:
+            numbers.rows, numbers.missing = numbers.rows + len(codes), numbers.missing + len(codes)
+        else:
+            numbers.add(pa.array(np.where(np.isin(x, self._sentinels), np.nan, x) if self._sentinels else x))
+        return codes
 
     def _count(self, values: list[Any], times: np.ndarray) -> None:
         assert self.counts is not None  # noqa: S101  the caller has looked
@@ -149,13 +195,14 @@ class Profile:
         self._sample.append(x[:: max(1, len(x) // _SAMPLE)])
 
 
-def profile_batches(schema: Any, batches: Any, where: str = "The table") -> list[Profile]:
+def profile_batches(schema: Any, batches: Any, where: str = "The table", gaps: Sequence[str] = ()) -> list[Profile]:
     """A profile of each column; refuses columns of lists and records, which have no single values.
 
     Args:
         schema: Arrow schema.
         batches: Arrow record batches, or tables.
         where: What the table is called in messages.
+        gaps: Words that stand for a missing value, beside `GAP_WORDS`.
 
     Example:
         >>> import pyarrow as pa
@@ -168,7 +215,7 @@ def profile_batches(schema: Any, batches: Any, where: str = "The table") -> list
     for field in schema:
         if pa.types.is_nested(field.type):
             raise ValueError(f"{where}: column {field.name[:40]!r} holds {field.type}, no single values. Leave it out.")
-    profiles = [Profile(field.name, field.type) for field in schema]
+    profiles = [Profile(field.name, field.type, gaps, decimal_of(field)) for field in schema]
     for batch in batches:
         for profile, column in zip(profiles, batch.columns, strict=True):
             profile.add(column)

@@ -29,8 +29,8 @@ def find_dialect(header: bytes, sample: bytes, path: str) -> Dialect:
     """The dialect of a file, from its first line and some of those that follow.
 
     The delimiter is the one that occurs most often in the header outside of quotes; commas in .csv and tabs in .tsv
-    files where none occurs more often than these. Commas are decimal where some cells are numbers with a comma, none
-    are numbers with a point, and columns are not separated by commas.
+    files where none occurs more often than these. Commas are decimal where more cells are numbers with a comma than
+    with a point, and columns are not separated by commas.
 
     Args:
         header: The line of names.
@@ -47,5 +47,5 @@ def find_dialect(header: bytes, sample: bytes, path: str) -> Dialect:
     if delimiter == ",":
         return Dialect(delimiter, ".")
     cells = [cell.strip() for line in sample.splitlines()[:_LINES] for cell in line.split(delimiter.encode())]
-    commas = any(_COMMA.match(cell) for cell in cells) and not any(_POINT.match(cell) for cell in cells)
-    return Dialect(delimiter, "," if commas else ".")
+    commas, points = (sum(bool(mark.match(cell)) for cell in cells) for mark in (_COMMA, _POINT))
+    return Dialect(delimiter, "," if commas > points else ".")

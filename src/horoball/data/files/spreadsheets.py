@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Sequence
 from typing import IO, Any
 
+from horoball.data.files.gap_words import GAP_WORDS
 from horoball.runtime.extras import require_openpyxl
 
 __all__ = ["column_of", "read_sheet"]
@@ -14,13 +15,14 @@ __all__ = ["column_of", "read_sheet"]
 _MOST_CELLS = 1 << 27  # of a sheet; Excel's own limit is 2³⁴
 
 
-def read_sheet(file: IO[bytes], path: str, aside: Sequence[str] = ()) -> Any:
+def read_sheet(file: IO[bytes], path: str, aside: Sequence[str] = (), gaps: Sequence[str] = ()) -> Any:
     """The Arrow table of a spreadsheet.
 
     Args:
         file: The open file.
         path: Its name, for messages.
         aside: Columns that stay text.
+        gaps: Words that stand for a missing value, beside `GAP_WORDS`.
 
     Example:
         >>> callable(read_sheet)  # needs openpyxl
@@ -32,7 +34,7 @@ def read_sheet(file: IO[bytes], path: str, aside: Sequence[str] = ()) -> Any:
         warnings.simplefilter("ignore", UserWarning)  # of openpyxl: on styles and links, which are not read
         names, cells = _cells(file, path)
     kept = [
-        column_of([_text(v) for v in values] if name in aside else values)
+        column_of([_text(v) for v in values]) if name in aside else column_of(values, (*GAP_WORDS, *gaps))
         for name, values in zip(names, cells, strict=True)
     ]
     return pa.table(kept, names=names)
@@ -64,8 +66,12 @@ def _cells(file: IO[bytes], path: str) -> tuple[list[str], list[list[Any]]]:
     return names, cells
 
 
-def column_of(values: list[Any]) -> Any:
+def column_of(values: list[Any], gaps: Sequence[str] = ("",)) -> Any:
     """Cells as an Arrow array of one type: truths, whole numbers, numbers, dates, times, otherwise text.
+
+    Args:
+        values: The cells.
+        gaps: Texts that stand for a missing value.
 
     Example:
         >>> [str(column_of(values).type) for values in ([1, None], [1, 2.5], ["a", 1], [True, False])]
@@ -73,8 +79,9 @@ def column_of(values: list[Any]) -> Any:
     """
     import pyarrow as pa
 
-    there = [value for value in values if value is not None and value != ""]
-    values = [None if value == "" else value for value in values]
+    words = frozenset(gaps)
+    values = [None if isinstance(value, str) and value in words else value for value in values]
+    there = [value for value in values if value is not None]
     if all(isinstance(value, bool) for value in there):
         return pa.array(values, pa.bool_() if there else pa.null())
     if all(isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 62 for value in there):

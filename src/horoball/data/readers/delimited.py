@@ -8,12 +8,15 @@ import io
 import logging
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from itertools import pairwise
 from typing import IO, Any
 
 import numpy as np
 
+from horoball.data.columns.number_cells import is_text_type, text_numbers, with_decimal
 from horoball.data.files.dialect import Dialect, find_dialect
+from horoball.data.files.gap_words import GAP_WORDS
 from horoball.data.readers.registry import table_reader
 from horoball.data.readers.written_labels import written_labels
 from horoball.data.tables.array_table import ArrayTable
@@ -21,12 +24,11 @@ from horoball.data.tables.column_names import some_names
 from horoball.data.tables.column_roles import ReadOptions, choose, with_index
 from horoball.data.tables.precision import tell_rounded
 
-__all__ = ["parse_text", "read_delimited"]
+__all__ = ["line_of", "parse_text", "read_delimited"]
 
 _BLOCK = 1 << 24  # bytes that pyarrow parses at once; a line has to fit in
 _MOST_COLUMNS = 1 << 20  # pyarrow takes about a kilobyte for each, whatever it holds
 _SAMPLE = 1 << 16  # bytes after the names that are looked at to find out how a file is written
-_GAPS = ("", "NA", "N/A", "#N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "none", "<NA>", "?")  # missing values
 _WIDE = 4096  # columns from which on pyarrow's threads cost more than they save
 _log = logging.getLogger("horoball")
 
@@ -61,13 +63,13 @@ def read_delimited(path: str, options: ReadOptions) -> ArrayTable:
             columns, label, ids, name_column = choose(names, with_index(options, names, path), path)
             aside = dict.fromkeys((name for name in (label, ids) if name is not None), pa.string())
             block = min(max(_BLOCK, 4 * len(first), 4 * len(line)), 2**31 - 1)
-            frame = _parsed(file, dialect, block, columns, aside)
+            frame = _parsed(file, dialect, block, columns, aside, options.na)
     except pa.ArrowInvalid as error:
         told = str(error).splitlines()[0].removeprefix("CSV parse error: ")
         raise ValueError(f"{path} is not a table: {told} Expected one header line and one row a line.") from None
     if frame.num_rows == 0:
         raise ValueError(f"{path} has no rows.")
-    x = _numbers(frame, columns, path)
+    x = _numbers(frame, columns, path, dialect.decimal)
     _check_names(names, columns, x, path)
     position = {name: i for i, name in enumerate(frame.column_names)}
     table = ArrayTable(x, columns, None if label is None else written_labels(frame.column(position[label])))
@@ -76,13 +78,14 @@ def read_delimited(path: str, options: ReadOptions) -> ArrayTable:
     return table
 
 
-def parse_text(file: IO[bytes], path: str, aside: Sequence[str] = ()) -> Any:
+def parse_text(file: IO[bytes], path: str, aside: Sequence[str] = (), gaps: Sequence[str] = ()) -> Any:
     r"""An Arrow table of lines of text, the first of them names of columns; each column has the type of its cells.
 
     Args:
         file: The open file, which can be read again from its start.
         path: Its name, for messages.
         aside: Columns that stay text, exactly as they are written.
+        gaps: Words that stand for a missing value, beside `GAP_WORDS`.
 
     Example:
         >>> table = parse_text(io.BytesIO(b"a;b\n1,5;x\n;y\n"), "rows.csv")
@@ -102,7 +105,7 @@ def parse_text(file: IO[bytes], path: str, aside: Sequence[str] = ()) -> Any:
     names = _names(first, dialect.delimiter)
     written = dict.fromkeys((name for name in aside if name in names), pa.string())
     typed = pa.csv.ConvertOptions(
-        column_types=written, null_values=_GAPS, strings_can_be_null=True, decimal_point=dialect.decimal
+        column_types=written, null_values=(*GAP_WORDS, *gaps), strings_can_be_null=True, decimal_point=dialect.decimal
     )
 
     def parse(block: int, convert: Any = typed) -> Any:
@@ -125,6 +128,9 @@ def parse_text(file: IO[bytes], path: str, aside: Sequence[str] = ()) -> Any:
             kept = parse(block, pa.csv.ConvertOptions(include_columns=list(written), column_types=written))
             for name in written:
                 frame = frame.set_column(names.index(name), name, kept.column(name))
+        # Text keeps the mark by which the numbers among it are known.
+        fields = [with_decimal(each, dialect.decimal) if is_text_type(each.type) else each for each in frame.schema]
+        frame = pa.Table.from_arrays(frame.columns, schema=pa.schema(fields))
     except pa.ArrowInvalid as error:
         told = str(error).splitlines()[0].removeprefix("CSV parse error: ")
         raise ValueError(f"{path} is not a table: {told} Expected one header line and one row a line.") from None
@@ -149,8 +155,16 @@ def _first_line(file: IO[bytes]) -> bytes:
     return line if b'"' in line or not line else re.split(rb"[\r\n]", line, maxsplit=1)[0] + b"\n"
 
 
-def _line(path: str, row: int) -> int:
-    """The line of a file in which a row begins: empty lines are no rows, and cells in quotes may hold line breaks."""
+def line_of(path: str, row: int) -> int:
+    r"""The line of a file in which a row begins: empty lines are no rows, and cells in quotes may hold line breaks.
+
+    Example:
+        >>> import tempfile, pathlib
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "rows.csv"
+        >>> _ = path.write_text("a\n\n1\n2\n")
+        >>> line_of(str(path), 1)
+        4
+    """
     import fsspec
 
     seen, quoted = -1, False  # the first that is seen has the names
@@ -175,7 +189,9 @@ def _names(line: bytes, delimiter: str) -> list[str]:
         return list(pa.csv.read_csv(pa.BufferReader(line), parse_options=parse).column_names)
 
 
-def _parsed(file: IO[bytes], dialect: Dialect, block: int, columns: list[str], aside: dict[str, Any]) -> Any:
+def _parsed(
+    file: IO[bytes], dialect: Dialect, block: int, columns: list[str], aside: dict[str, Any], gaps: Sequence[str]
+) -> Any:
     """A pyarrow table of the columns, then of those that are kept aside.
 
     Guessing what a column holds takes most of the time, so that all are taken for numbers first.
@@ -192,6 +208,7 @@ def _parsed(file: IO[bytes], dialect: Dialect, block: int, columns: list[str], a
             convert_options=pa.csv.ConvertOptions(
                 include_columns=list(dict.fromkeys([*columns, *aside])),
                 column_types=types,
+                null_values=(*GAP_WORDS, *gaps),
                 strings_can_be_null=False,
                 decimal_point=dialect.decimal,
             ),
@@ -203,13 +220,13 @@ def _parsed(file: IO[bytes], dialect: Dialect, block: int, columns: list[str], a
         return parse(aside)
 
 
-def _numbers(frame: Any, columns: list[str], path: str) -> np.ndarray:
+def _numbers(frame: Any, columns: list[str], path: str, decimal: str) -> np.ndarray:
     """The first columns of a pyarrow table as float32; refuses those that hold no numbers."""
     import pyarrow as pa
 
     frame = frame.select(range(len(columns)))
     if set(frame.schema.types) - {pa.float64()}:
-        arrays = [_cast(column, name, path) for column, name in zip(frame.itercolumns(), columns, strict=True)]
+        arrays = [_cast(column, name, path, decimal) for column, name in zip(frame.itercolumns(), columns, strict=True)]
         frame = pa.table(arrays, names=columns)
     x = np.empty((frame.num_rows, len(columns)), np.float32)
     ends, start = [], 0
@@ -223,7 +240,7 @@ def _numbers(frame: Any, columns: list[str], path: str) -> np.ndarray:
         if len(missing) == len(x):
             raise ValueError(f"Column {name!r} of {path} is empty. Drop the column.")
         raise ValueError(
-            f"{path} has a missing value in row {missing[0]} (line {_line(path, missing[0])}), column {name!r}. Fill "
+            f"{path} has a missing value in row {missing[0]} (line {line_of(path, missing[0])}), column {name!r}. Fill "
             "or drop such rows."
         )
     if ends:
@@ -231,12 +248,15 @@ def _numbers(frame: Any, columns: list[str], path: str) -> np.ndarray:
     return x
 
 
-def _cast(column: Any, name: str, path: str) -> Any:
+def _cast(column: Any, name: str, path: str, decimal: str) -> Any:
     import pyarrow as pa
 
     tests = (pa.types.is_floating, pa.types.is_integer, pa.types.is_boolean, pa.types.is_null)
     if not any(test(column.type) for test in tests):
-        raise ValueError(_about_text(path, name[:40], column))
+        if is_text_type(column.type):
+            with suppress(ValueError):  # which names the cell without its line
+                return pa.chunked_array([pa.array(text_numbers(column, name, decimal=decimal), from_pandas=True)])
+        raise ValueError(_about_text(path, name[:40], column, decimal))
     return column.cast(pa.float64(), safe=False)
 
 
@@ -265,7 +285,7 @@ def _check_names(names: list[str], columns: list[str], x: np.ndarray, path: str)
     _log.warning("Names: the first line of %s, which holds the numbers %s.", path, some_names(names))
 
 
-def _about_text(path: str, name: str, column: Any) -> str:
+def _about_text(path: str, name: str, column: Any, decimal: str) -> str:
     import pyarrow as pa
 
     if pa.types.is_temporal(column.type):
@@ -275,11 +295,13 @@ def _about_text(path: str, name: str, column: Any) -> str:
         )
     for row, value in enumerate(column.to_pylist()):
         try:
-            float(value)
-        except (TypeError, ValueError):
+            float(value.replace(".", "_.").replace(",", ".") if decimal == "," else value)
+        except (AttributeError, TypeError, ValueError):
+            if value in GAP_WORDS:
+                continue
             shown = repr(str(value)[:40])
             return (
-                f"{path} has the text {shown} in row {row} (line {_line(path, row)}), column {name!r}, where numbers "
+                f"{path} has the text {shown} in row {row} (line {line_of(path, row)}), column {name!r}, where numbers "
                 "are expected. When fitting, name it as the label (--label) or as the rows' names (--id), or drop the "
                 "column."
             )

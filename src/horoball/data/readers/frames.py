@@ -5,6 +5,7 @@ Without text columns and gaps the same formats give tables of numbers, as those 
 
 from __future__ import annotations
 
+import datetime
 import io
 import zipfile
 from collections.abc import Callable, Sequence
@@ -14,8 +15,11 @@ from typing import IO, Any
 import numpy as np
 
 from horoball.data.columns.dates import parse_dates
+from horoball.data.columns.number_cells import about_odd, decimal_of, is_text_type, text_numbers
+from horoball.data.columns.profile import Profile
+from horoball.data.files.gap_words import GAP_WORDS
 from horoball.data.files.limits import check_held
-from horoball.data.files.spreadsheets import read_sheet
+from horoball.data.files.spreadsheets import column_of, read_sheet
 from horoball.data.readers.delimited import parse_text
 from horoball.data.readers.registry import table_reader
 from horoball.data.tables.array_table import ArrayTable
@@ -24,16 +28,17 @@ from horoball.data.tables.column_roles import ReadOptions, choose, with_index
 
 __all__ = ["FRAME_ENDINGS", "ending_of", "frame_of", "gives_arrow", "labels_of", "numbers_of", "read_frame_file"]
 
-ReadFrame = Callable[[IO[bytes], str, Sequence[str]], Any]
+ReadFrame = Callable[[IO[bytes], str, Sequence[str], Sequence[str]], Any]
 
 
-def _read_feather(file: IO[bytes], path: str, aside: Sequence[str]) -> Any:
+def _read_feather(file: IO[bytes], path: str, aside: Sequence[str], gaps: Sequence[str]) -> Any:
     import pyarrow.feather as feather
 
     return feather.read_table(file)
 
 
-def _read_json(file: IO[bytes], path: str, aside: Sequence[str]) -> Any:
+def _read_json(file: IO[bytes], path: str, aside: Sequence[str], gaps: Sequence[str]) -> Any:
+    import pyarrow as pa
     import pyarrow.json as json
 
     # A file, or a block, that begins with null ends the process, in Arrow 26.
@@ -42,10 +47,33 @@ def _read_json(file: IO[bytes], path: str, aside: Sequence[str]) -> Any:
     if number is not None:
         raise ValueError(f"{path} is not a readable table: line {number} is null, expected an object in braces.")
     file.seek(0)
-    return json.read_json(file, read_options=json.ReadOptions(block_size=1 << 26))
+    try:
+        return json.read_json(file, read_options=json.ReadOptions(block_size=1 << 26))
+    except pa.ArrowInvalid as error:
+        cells = _json_cells(file, gaps) if " changed from " in str(error) else None
+        if cells is None:
+            raise
+        return cells
 
 
-def _read_parquet(file: IO[bytes], path: str, aside: Sequence[str]) -> Any:
+def _json_cells(file: IO[bytes], gaps: Sequence[str]) -> Any:
+    """Lines whose cells are of several types, such as "NA" among numbers; None if some are lists or records."""
+    import json
+
+    import pyarrow as pa
+
+    file.seek(0)
+    lines = [json.loads(line) for line in file if line.strip()]
+    columns: dict[str, list[Any]] = {name: [None] * len(lines) for line in lines for name in line}
+    for number, line in enumerate(lines):
+        for name, cell in line.items():
+            columns[name][number] = cell
+    if any(isinstance(cell, list | dict) for cells in columns.values() for cell in cells):
+        return None
+    return pa.table({name: column_of(cells, (*GAP_WORDS, *gaps)) for name, cells in columns.items()})
+
+
+def _read_parquet(file: IO[bytes], path: str, aside: Sequence[str], gaps: Sequence[str]) -> Any:
     import pyarrow.parquet as pq
 
     return pq.read_table(file)
@@ -86,12 +114,13 @@ def gives_arrow(source: Any) -> bool:
     return any(hasattr(source, name) for name in ("__arrow_c_stream__", "to_arrow_table", "to_arrow"))
 
 
-def frame_of(source: Any, aside: Sequence[str] = ()) -> Any:
+def frame_of(source: Any, aside: Sequence[str] = (), gaps: Sequence[str] = ()) -> Any:
     """The Arrow table of a file, a data frame, or anything that gives Arrow data, such as a DuckDB relation.
 
     Args:
         source: A path or URL; a pandas or polars data frame; an Arrow table; a NumPy array.
         aside: Columns of text files that stay text, whatever they hold.
+        gaps: Words that stand for a missing value, beside `GAP_WORDS`.
 
     Example:
         >>> frame_of(np.array([[1.0, 2.0]])).column_names
@@ -100,24 +129,24 @@ def frame_of(source: Any, aside: Sequence[str] = ()) -> Any:
     import pyarrow as pa
 
     if isinstance(source, str | PurePath):
-        frame = _frame_of_file(str(source), aside)
+        frame = _frame_of_file(str(source), aside, gaps)
         # Buffers of a Feather file are used as they lie, so that a damaged offset would end the process; and text of
         # JSON lines need not be UTF-8.
         frame.validate(full=True)
-        return _dated(frame)
+        return _dated(frame, gaps)
     if isinstance(source, pa.Table):
-        return _dated(source)
+        return _dated(source, gaps)
     if isinstance(source, np.ndarray):
         return pa.table([pa.array(column) for column in source.T], names=[f"x{i}" for i in range(source.shape[1])])
     try:
         if type(source).__module__.startswith("pandas."):
             named = source.rename(columns=str)
-            return _dated(pa.Table.from_pandas(named, preserve_index=False).replace_schema_metadata())
+            return _dated(_of_pandas(named, gaps), gaps)
         if hasattr(source, "__arrow_c_stream__"):
-            return _dated(pa.table(source))
+            return _dated(pa.table(source), gaps)
         if hasattr(source, "to_arrow_table"):  # DuckDB
-            return _dated(source.to_arrow_table())
-        return _dated(pa.table(source.to_arrow()))
+            return _dated(source.to_arrow_table(), gaps)
+        return _dated(pa.table(source.to_arrow()), gaps)
     except (pa.ArrowException, AttributeError) as error:
         first = next(iter(str(error).splitlines()), "")[:200]
         raise ValueError(
@@ -126,23 +155,49 @@ def frame_of(source: Any, aside: Sequence[str] = ()) -> Any:
         ) from None
 
 
-def _frame_of_file(path: str, aside: Sequence[str]) -> Any:
+def _of_pandas(frame: Any, gaps: Sequence[str]) -> Any:
+    """A data frame; columns of objects that are of several types are read as cells of a spreadsheet are."""
+    import pyarrow as pa
+
+    try:
+        return pa.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata()
+    except (pa.ArrowInvalid, pa.ArrowTypeError):
+        simple = (str, int, float, bool, datetime.date, np.number, np.bool_, type(None))
+        mixed = {}
+        for place in range(frame.shape[1]):
+            values = frame.iloc[:, place]
+            cells = values.tolist() if values.dtype == object else []
+            if cells and all(isinstance(cell, simple) for cell in cells):
+                mixed[place] = column_of([_plain(cell) for cell in cells], (*GAP_WORDS, *gaps))
+        rest = [place for place in range(frame.shape[1]) if place not in mixed]
+        read = pa.Table.from_pandas(frame.iloc[:, rest], preserve_index=False).replace_schema_metadata()
+        columns = dict(zip(rest, read.columns, strict=True)) | mixed
+        return pa.table([columns[place] for place in range(frame.shape[1])], names=[str(n) for n in frame.columns])
+
+
+def _plain(cell: Any) -> Any:
+    """A cell as Python has it; NaN is a gap."""
+    cell = cell.item() if isinstance(cell, np.generic) else cell
+    return None if isinstance(cell, float) and cell != cell else cell
+
+
+def _frame_of_file(path: str, aside: Sequence[str], gaps: Sequence[str]) -> Any:
     import fsspec
 
     ending = ending_of(path)
     with fsspec.open(path, "rb") as file:
         if ending == ".zip":
-            return _frame_in_zip(file, path, aside)
+            return _frame_in_zip(file, path, aside, gaps)
         if ending in _PACKED:
             import gzip
 
             with gzip.open(file, "rb") as inner:
                 # Kept whole: a text file is read twice, first its names and then its rows.
-                return _FRAMES[ending.removesuffix(".gz")](io.BytesIO(inner.read()), path, aside)
-        return _FRAMES[str(ending)](file, path, aside)
+                return _FRAMES[ending.removesuffix(".gz")](io.BytesIO(inner.read()), path, aside, gaps)
+        return _FRAMES[str(ending)](file, path, aside, gaps)
 
 
-def _frame_in_zip(file: IO[bytes], path: str, aside: Sequence[str]) -> Any:
+def _frame_in_zip(file: IO[bytes], path: str, aside: Sequence[str], gaps: Sequence[str]) -> Any:
     with zipfile.ZipFile(file) as archive:
         held = [member for member in archive.infolist() if not member.is_dir() and not _is_hidden(member.filename)]
         tables = [member for member in held if ending_of(member.filename) in _FRAMES]
@@ -152,7 +207,7 @@ def _frame_in_zip(file: IO[bytes], path: str, aside: Sequence[str]) -> Any:
         member = tables[0]
         check_held(member.file_size, file.seek(0, 2), f"{member.filename[:40]} in {path}")
         content = io.BytesIO(archive.read(member))
-    return _FRAMES[str(ending_of(member.filename))](content, path, aside)
+    return _FRAMES[str(ending_of(member.filename))](content, path, aside, gaps)
 
 
 def _is_hidden(name: str) -> bool:
@@ -160,21 +215,32 @@ def _is_hidden(name: str) -> bool:
     return any(part.startswith((".", "__MACOSX")) for part in PurePath(name).parts)
 
 
-def _dated(frame: Any) -> Any:
-    """The same with text that holds dates made dates, and durations made seconds."""
-    import pyarrow as pa
+def _dated(frame: Any, gaps: Sequence[str] = ()) -> Any:
+    """The same with text that holds dates made dates, and durations made seconds.
 
-    for number, field in enumerate(frame.schema):
+    The table is made once, at the end: to set a column, or to ask a table for its schema, takes as long as it has
+    columns.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    words = pa.array((*GAP_WORDS, *gaps))
+    fields, columns = list(frame.schema), list(frame.columns)
+    changed = False
+    for number, field in enumerate(fields):
+        column = columns[number]
         if pa.types.is_duration(field.type):
-            seconds = frame.column(number).cast(pa.duration("ms"), safe=False).cast(pa.int64()).cast(pa.float64())
-            frame = frame.set_column(number, field.name, pa.chunked_array([seconds.to_numpy() / 1000]))
+            seconds = column.cast(pa.duration("ms"), safe=False).cast(pa.int64()).cast(pa.float64())
+            column = pa.chunked_array([seconds.to_numpy() / 1000])
         if pa.types.is_string_view(field.type):  # of polars
-            frame = frame.set_column(number, field.name, frame.column(number).cast(pa.string()))
-        if pa.types.is_string(frame.schema.types[number]) or pa.types.is_large_string(field.type):
-            dates = parse_dates(frame.column(number))
-            if dates is not None:
-                frame = frame.set_column(number, field.name, dates)
-    return frame
+            column = column.cast(pa.string())
+        if is_text_type(column.type):
+            dates = parse_dates(pc.if_else(pc.is_in(column, words.cast(column.type)), None, column))
+            column = column if dates is None else dates
+        if column is not columns[number]:
+            changed = True
+            columns[number], fields[number] = column, pa.field(field.name, column.type, metadata=field.metadata)
+    return pa.Table.from_arrays(columns, schema=pa.schema(fields)) if changed else frame
 
 
 @table_reader(".csv.gz", ".tsv.gz", ".zip", ".xlsx", ".feather", ".arrow", ".jsonl")
@@ -192,7 +258,7 @@ def read_frame_file(path: str, options: ReadOptions) -> ArrayTable:
         >>> read_frame_file(str(path), ReadOptions(label="kind")).columns
         ['a', 'b']
     """
-    frame = frame_of(path, [name for name in (options.label, options.ids) if name is not None])
+    frame = frame_of(path, [name for name in (options.label, options.ids) if name is not None], options.na)
     return numbers_of(frame, options, path)
 
 
@@ -216,18 +282,37 @@ def numbers_of(frame: Any, options: ReadOptions, where: str) -> ArrayTable:
     arrays = []
     for name in columns:
         column = frame.column(name)
+        if is_text_type(column.type):
+            numbers = _text_numbers(frame, column, name, options, where)
+            column = column if numbers is None else numbers
         if not any(test(column.type) for test in (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean)):
             raise ValueError(
                 f"Column {name[:40]!r} of {where} holds {column.type}, not numbers. Fit it as a mixed table."
             )
         if column.null_count:
-            raise ValueError(f"{where} has a missing value in column {name[:40]!r}. Fill or drop such rows.")
+            row = int(np.flatnonzero(column.is_null().to_numpy())[0])
+            raise ValueError(f"{where} has a missing value in row {row}, column {name[:40]!r}. Fill or drop such rows.")
         arrays.append(column.cast(pa.float64(), safe=False).to_numpy())
     x = np.stack(arrays, 1) if arrays else np.empty((frame.num_rows, 0))
     table = ArrayTable(x, columns, None if label is None else labels_of(frame.column(label)))
     if ids is not None:
         table.names, table.name_column = frame.column(ids), name_column
     return table
+
+
+def _text_numbers(frame: Any, column: Any, name: str, options: ReadOptions, where: str) -> Any:
+    """Numbers of a column of text; None if too few of its cells are."""
+    import pyarrow as pa
+
+    profile = Profile(name, column.type, options.na, decimal_of(frame.schema.field(name)))
+    for chunk in column.chunks:
+        profile.add(chunk)
+    if profile.numbers is None:
+        return None
+    if profile.odd:
+        raise ValueError(about_odd({name: profile.odd}, where))
+    x = text_numbers(column, name, gaps=options.na, decimal=decimal_of(frame.schema.field(name)))
+    return pa.chunked_array([pa.array(x, from_pandas=True)])
 
 
 def labels_of(column: Any) -> np.ndarray:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,9 @@ from horoball.data.columns.counted import MOSTLY_COUNTED, looks_counted
 from horoball.data.columns.encoding import Unseen, encode
 from horoball.data.columns.guess import guess_schema
 from horoball.data.columns.profile import Profile, profile_batches
+from horoball.data.files.gap_words import gap_words
 from horoball.data.files.parse_errors import parsing
+from horoball.data.readers.delimited import line_of
 from horoball.data.readers.frames import ending_of, frame_of, gives_arrow, labels_of, numbers_of
 from horoball.data.readers.mixed_parquet import MixedParquetTable, is_parquet, profile_parquet
 from horoball.data.readers.tables import read
@@ -50,6 +52,7 @@ def read_columns(
     ids: str | None = None,
     columns: Mapping[str, str] | None = None,
     drop: Sequence[str] = (),
+    na: Sequence[str] = (),
 ) -> Table:
     """A table to fit a model to, with the kind of each column guessed or given.
 
@@ -60,6 +63,8 @@ def read_columns(
         ids: Name of a column that holds the rows' names.
         columns: Kinds of some columns by name, see `horoball.data.tables.column_types.KINDS`; the others are guessed.
         drop: Names of columns to leave out.
+        na: Texts and numbers that stand for a missing value, such as ["unknown", "-999"], beside
+            `horoball.data.files.gap_words.GAP_WORDS`. The model knows them for rows that come later.
 
     Returns:
         A table whose `schema` says what the columns are and why; None if they are complete numbers of one kind.
@@ -73,30 +78,31 @@ def read_columns(
         >>> next(table.blocks())[1]
         tensor([nan, 1.])
     """
-    kinds = dict(columns or {})
+    kinds, na = dict(columns or {}), gap_words(na)
     if not _has_columns(source):
         if kinds or drop:
             raise ValueError("Kinds of columns and columns to drop are for tables whose columns have names.")
-        return read(source, label, ids=ids)
-    options = ReadOptions(label, ids=ids)
+        return read(source, label, ids=ids, na=na)
+    options = ReadOptions(label, ids=ids, na=na)
     path = str(source) if isinstance(source, str | Path) else None
     where = path or f"The {type(source).__name__}"
     if path is not None and is_parquet(path):
         return _read_parquet(path, options, kinds, drop)
     with parsing(path or where):
-        frame = frame_of(source, [name for name in (label, ids) if name is not None])
+        frame = frame_of(source, [name for name in (label, ids) if name is not None], na)
     names = list(frame.column_names)
     if len(names) > _WIDE and not kinds:
-        return read(source, label, ids=ids, columns=_without(names, drop, label, ids, where) if drop else None)
+        wide = _without(names, drop, label, ids, where) if drop else None
+        return read(source, label, ids=ids, columns=wide, na=na)
     chosen = choose_columns(names, options, kinds, drop, where)
     frame = frame.select(list(dict.fromkeys([*chosen.features, *_aside(chosen)])))
     if frame.num_rows == 0:
         raise ValueError(f"{where} has no rows.")
     features = frame.select(chosen.features)
-    profiles = profile_batches(features.schema, features.to_batches(), where)
+    profiles = profile_batches(features.schema, features.to_batches(), where, na)
     if isinstance(source, np.ndarray):
         kinds = _alike(profiles) | kinds
-    schema = guess_schema(profiles, kinds, where)
+    schema = guess_schema(profiles, kinds, where, gaps=na, place=_places(path))
     uniform = schema_if_uniform(schema, profiles, given=bool(kinds))
     if uniform is not None:
         whole = not drop and not uniform.skipped
@@ -104,14 +110,20 @@ def read_columns(
         if path is None:
             table: Table = numbers_of(frame, options._replace(columns=wanted), where)
         else:
-            table = read(source, label, ids=ids, columns=wanted)
+            table = read(source, label, ids=ids, columns=wanted, na=na)
         table.schema = None if whole else uniform
         return table
     return _table(frame, _usable(schema, where), chosen)
 
 
 def read_fitted(
-    source: Any, schema: Schema, label: str | None = None, *, ids: str | None = None, ids_may_miss: bool = True
+    source: Any,
+    schema: Schema,
+    label: str | None = None,
+    *,
+    ids: str | None = None,
+    ids_may_miss: bool = True,
+    na: Sequence[str] = (),
 ) -> Table:
     """A table for a model that was fitted to columns of several kinds; they are found by name, in any order.
 
@@ -121,6 +133,7 @@ def read_fitted(
         label: Name of a column to keep aside, if it is there.
         ids: Name of a column that holds the rows' names.
         ids_may_miss: Whether a source without that column is taken as it is.
+        na: Words that stand for a missing value, beside those of the fit.
 
     Example:
         >>> import pyarrow as pa
@@ -130,8 +143,9 @@ def read_fitted(
     """
     if isinstance(source, Table):
         return source
-    names = [column.name for column in schema.used]
-    options = ReadOptions(label, label_may_miss=True, ids=ids, ids_may_miss=ids_may_miss, columns=names)
+    na = gap_words(na)
+    names, schema = [column.name for column in schema.used], schema.with_gaps(na)
+    options = ReadOptions(label, label_may_miss=True, ids=ids, ids_may_miss=ids_may_miss, columns=names, na=na)
     path = str(source) if isinstance(source, str | Path) else None
     if path is not None and "://" not in path and not Path(path).exists():
         raise FileNotFoundError(f"There is no file {path}.")
@@ -144,7 +158,7 @@ def read_fitted(
     if not isinstance(source, np.ndarray) and not _has_columns(source):
         raise ValueError(f"{where} has no named columns, but the model was fitted to columns of several kinds.")
     with parsing(path or where):
-        frame = frame_of(source, [name for name in (label, ids) if name is not None])
+        frame = frame_of(source, [name for name in (label, ids) if name is not None], na)
     if isinstance(source, np.ndarray):
         frame = _named(frame, schema, where)
     found = list(frame.column_names)
@@ -210,16 +224,23 @@ def _read_parquet(path: str, options: ReadOptions, kinds: Mapping[str, str], dro
     """A table in Parquet files; one pass over them tells what the columns are, without holding them."""
     with parsing(path):
         names, profiles = profile_parquet(
-            path, lambda names: choose_columns(names, options, kinds, drop, path).features
+            path, lambda names: choose_columns(names, options, kinds, drop, path).features, options.na
         )
-    schema = guess_schema(profiles, kinds, path)
+    schema = guess_schema(profiles, kinds, path, gaps=options.na)
     uniform = schema_if_uniform(schema, profiles, given=bool(kinds))
     if uniform is None:
         return MixedParquetTable(path, _usable(schema, path), options).held()
     whole = len(uniform.names) == len(names) - len([name for name in (options.label, options.ids) if name in names])
-    table = read(path, options.label, ids=options.ids, columns=None if whole else uniform.names)
+    table = read(path, options.label, ids=options.ids, columns=None if whole else uniform.names, na=options.na)
     table.schema = None if whole else uniform
     return table
+
+
+def _places(path: str | None) -> Callable[[int], str]:
+    """How messages call a row: of a text file, by its line too."""
+    if path is None or not path.lower().endswith((".csv", ".tsv")):
+        return "row {}".format
+    return lambda row: f"row {row} (line {line_of(path, row)})"
 
 
 def _alike(profiles: Sequence[Profile]) -> dict[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -32,12 +33,15 @@ def is_parquet(path: str) -> bool:
     return path.lower().endswith(".parquet") or ("://" not in path and Path(path).is_dir())
 
 
-def profile_parquet(path: str, features: Callable[[list[str]], list[str]]) -> tuple[list[str], list[Profile]]:
+def profile_parquet(
+    path: str, features: Callable[[list[str]], list[str]], gaps: Sequence[str] = ()
+) -> tuple[list[str], list[Profile]]:
     """Names of all columns, and a profile of those that are features, from one pass over the files.
 
     Args:
         path: A file, or a folder of files.
         features: Which of the names are features.
+        gaps: Words that stand for a missing value, beside `GAP_WORDS`.
 
     Example:
         >>> import pyarrow as pa, pyarrow.parquet as pq, tempfile, pathlib
@@ -62,7 +66,7 @@ def profile_parquet(path: str, features: Callable[[list[str]], list[str]]) -> tu
                     yield from file.iter_batches(_BATCH, row_groups=[group], columns=chosen)
 
     schema = pa.schema([first.field(name) for name in chosen])
-    return list(first.names), profile_batches(schema, batches(), str(path))
+    return list(first.names), profile_batches(schema, batches(), str(path), gaps)
 
 
 def _texts(schema: Any) -> list[str]:
@@ -134,7 +138,10 @@ class _MixedReader(RowReader):
         out = np.empty((sum(stretch.rows for stretch in stretches), len(self._schema.names)), np.float32)
         start = 0
         for stretch in stretches:
+            row = stretch.first
             for frame in self._whole(stretch) if stretch.whole else self._part(stretch):
-                out[start : start + frame.num_rows] = encode(self._schema, frame, self._unseen)
+                first = partial(self._row, stretch, row)
+                out[start : start + frame.num_rows] = encode(self._schema, frame, self._unseen, first)
+                row += frame.num_rows
                 start += frame.num_rows
         return out

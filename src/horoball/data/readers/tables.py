@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from horoball.data.cells.cell_table import cell_table, is_cells
+from horoball.data.files.gap_words import gap_numbers, gap_words
 from horoball.data.files.parse_errors import parsing
 from horoball.data.readers.frames import frame_of, gives_arrow, numbers_of
 from horoball.data.readers.registry import find_reader, known_endings
@@ -32,6 +33,7 @@ def read(
     ids_may_miss: bool = False,
     columns: Sequence[str] | None = None,
     streamed: bool | Literal["auto"] = "auto",
+    na: Sequence[str] = (),
 ) -> Table:
     """A table from a source. Rows are numbered from 0 in all messages.
 
@@ -53,6 +55,8 @@ def read(
         streamed: Whether the rows of .parquet files stay in the files and are read anew in each epoch. True takes
             little memory however many rows there are, but has no distance term and shuffles in blocks; "auto" (default)
             streams tables of more than 256 MiB, 4 bytes a number.
+        na: Texts and numbers that stand for a missing value, beside `horoball.data.files.gap_words.GAP_WORDS`. Rows
+            with a missing value are refused: `horoball.data.readers.mixed.read_columns` takes them.
 
     Example:
         >>> read(np.eye(3)).features
@@ -60,7 +64,14 @@ def read(
     """
     if isinstance(source, Table):
         return source
-    options = ReadOptions(label, label_may_miss, ids, ids_may_miss, columns, streamed)
+    na = gap_words(na)
+    table = _read(source, ReadOptions(label, label_may_miss, ids, ids_may_miss, columns, streamed, na))
+    _refuse_gaps(table, gap_numbers(na), str(source) if isinstance(source, str | Path) else "The table")
+    return table
+
+
+def _read(source: Any, options: ReadOptions) -> Table:
+    label, streamed = options.label, options.streamed
     if isinstance(source, str | Path):
         # What is beyond float32 becomes infinite, and is refused as such; so is every NaN.
         with parsing(source), np.errstate(over="ignore", invalid="ignore"):
@@ -70,7 +81,7 @@ def read(
     if streamed is True:
         raise ValueError(f"Only files are streamed, not {type(source).__name__}. Write a .parquet file first.")
     if is_cells(source):
-        return _checked(cell_table(source, label=label, label_may_miss=label_may_miss), "The AnnData")
+        return _checked(cell_table(source, label=label, label_may_miss=options.label_may_miss), "The AnnData")
     if not hasattr(source, "columns") and not gives_arrow(source):
         _refuse_label(f"The {type(source).__name__}", options)
     if hasattr(source, "tocsr"):
@@ -89,6 +100,20 @@ def read(
         f"Cannot read rows from {type(source).__name__}. Expected a path, an array, a sparse matrix, a data frame or a "
         "torch Dataset."
     )
+
+
+def _refuse_gaps(table: Table, sentinels: Sequence[float], name: str) -> None:
+    """Refuse numbers that stand for a missing value, such as -999."""
+    first = 0
+    for block in table.blocks() if sentinels else ():
+        found = torch.isin(block[:, : table.features], torch.tensor(sentinels)).nonzero()
+        if len(found):
+            row, column = found[0].tolist()
+            raise ValueError(
+                f"{name} holds {block[row, column]:g}, which stands for a missing value, in row {first + row}, column "
+                f"{table.columns[column][:40]!r}. Fill or drop such rows."
+            )
+        first += len(block)
 
 
 def _checked(table: Table, name: str) -> Table:

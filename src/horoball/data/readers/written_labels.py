@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from horoball.data.files.gap_words import GAP_WORDS
+
 __all__ = ["written_labels"]
 
-_MISSING = ("", "NA", "N/A", "#N/A", "NaN", "nan", "-nan", "NULL", "null", "<NA>", "None")
 _WHOLE = r"^-?(0|[1-9][0-9]{0,17})$"  # exact in 64 bits
 _NUMBER = r"^-?((0|[1-9][0-9]{0,17})(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,2})?$"
 
@@ -33,7 +34,7 @@ def written_labels(column: Any) -> np.ndarray:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    there = pc.if_else(pc.is_in(column, pa.array(_MISSING)), None, column)
+    there = pc.if_else(pc.is_in(column, pa.array(GAP_WORDS)), None, column)
     for pattern, kind in ((_WHOLE, pa.int64()), (_NUMBER, pa.float64())):
         # `all` of no value is null: a column without a single number stays text.
         if pc.all(pc.match_substring_regex(there, pattern), min_count=1).as_py():

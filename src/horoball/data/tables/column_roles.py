@@ -30,6 +30,7 @@ class ReadOptions(NamedTuple):
     ids_may_miss: bool = False
     columns: Sequence[str] | None = None  # features, in their order; all that are left if None
     streamed: bool | Literal["auto"] = "auto"
+    na: Sequence[str] = ()  # words for a missing value, beside those that always are
 
 
 class Chosen(NamedTuple):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
 from difflib import get_close_matches
 from typing import Any, NamedTuple
 
@@ -62,6 +62,7 @@ class Column:
     levels: tuple[str, ...] = ()  # texts of categories, of ordered levels, or of 0 and 1
     start: float = 0.0  # what is subtracted: the first day of dates, the first point of a circle
     period: int = 0  # points of a circle
+    gaps: tuple[str, ...] = ()  # words that the user takes for a missing value, beside those that always are
 
     def __post_init__(self) -> None:
         """Refuse what no column can be; descriptions may come from a file."""
@@ -76,6 +77,8 @@ class Column:
         levels = self.levels
         if not isinstance(levels, tuple) or not all(isinstance(level, str) for level in levels):
             raise ValueError(f"The levels of column {self.name[:40]!r} are not texts.")
+        if not isinstance(self.gaps, tuple) or not all(isinstance(word, str) for word in self.gaps):
+            raise ValueError(f"The words for a gap in column {self.name[:40]!r} are not texts.")
         if self.form not in _FORMS or len(set(levels)) != len(levels):
             raise ValueError(f"The description of column {self.name[:40]!r} is damaged.")
         if (self.kind in _LEVELS and len(levels) < 2) or (self.kind == "binary" and len(levels) not in (0, 2)):
@@ -149,7 +152,12 @@ class Schema:
 
     def as_json(self) -> list[dict[str, Any]]:
         """As stored with a run."""
-        return [asdict(column) | {"levels": list(column.levels)} for column in self.columns]
+        described = [asdict(column) | {"levels": list(column.levels)} for column in self.columns]
+        for entry in described:
+            words = list(entry.pop("gaps"))
+            if words:  # which few columns have, and older versions do not know
+                entry["gaps"] = words
+        return described
 
     @classmethod
     def from_json(cls, said: Any, *, uniform: bool = False) -> Schema:
@@ -159,14 +167,27 @@ class Schema:
         known = {field.name for field in fields(Column)}
         columns = []
         for entry in said:
-            if entry.keys() != known or not isinstance(entry["levels"], list):
+            gaps = entry.get("gaps", [])
+            if entry.keys() | {"gaps"} != known or not isinstance(entry["levels"], list) or not isinstance(gaps, list):
                 raise ValueError("its description of a column has other fields.")
-            columns.append(Column(**(entry | {"levels": tuple(entry["levels"])})))
+            columns.append(Column(**(entry | {"levels": tuple(entry["levels"]), "gaps": tuple(gaps)})))
         schema = cls(tuple(columns), uniform)
         for names in ([column.name for column in columns], schema.names):
             if len(set(names)) < len(names):
                 raise ValueError("its description has columns of the same name.")
         return schema
+
+    def with_gaps(self, words: Sequence[str]) -> Schema:
+        """The same with more words that stand for a missing value, in all columns.
+
+        Example:
+            >>> Schema((Column("age", "real", "numbers"),)).with_gaps(["ERR"]).columns[0].gaps
+            ('ERR',)
+        """
+        if not words:
+            return self
+        columns = (replace(column, gaps=tuple(dict.fromkeys((*column.gaps, *words)))) for column in self.columns)
+        return Schema(tuple(columns), self.uniform)
 
     def lines(self) -> list[str]:
         """A line for each column: its name, its kind and the reason.

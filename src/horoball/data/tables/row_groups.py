@@ -183,14 +183,17 @@ class RowReader:
 
                 bad = pc.greater(pc.abs(column), float(np.finfo(np.float32).max))
                 what, advice = "a number beyond 3.4e38, the largest of float32,", "Scale the column."
-        row = first + int(np.flatnonzero(bad.to_numpy(zero_copy_only=False))[0])
-        footers = [self._files.open(number).metadata for number in range(stretch.file + 1)]
-        row += sum(footer.num_rows for footer in footers[:-1])
-        row += sum(footers[-1].row_group(group).num_rows for group in range(stretch.group))
+        row = self._row(stretch, first + int(np.flatnonzero(bad.to_numpy(zero_copy_only=False))[0]))
         raise ValueError(
             f"{self._files.paths[stretch.file]} has {what} in row {row}, column {self._columns[position][:40]!r}. "
             f"{advice}"
         )
+
+    def _row(self, stretch: Stretch, row: int) -> int:
+        """A row of a row group, counted from the first of all files."""
+        footers = [self._files.open(number).metadata for number in range(stretch.file + 1)]
+        row += sum(footer.num_rows for footer in footers[:-1])
+        return row + sum(footers[-1].row_group(group).num_rows for group in range(stretch.group))
 
     def _whole(self, stretch: Stretch) -> Iterator[Any]:
         with self._files.reading(stretch.file, stretch.group):

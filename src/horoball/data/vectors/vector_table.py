@@ -75,7 +75,7 @@ def read_vectors(
                 return mapped
         return read(path, label, label_may_miss=label_may_miss, ids=ids, ids_may_miss=ids_may_miss)
     where = path or f"The {type(source).__name__}"
-    frame = frame_of(source)
+    frame = frame_of(source, [each for each in (label, ids) if each is not None])
     name = _list_column(frame.schema, column, where)
     chosen = choose(list(frame.column_names), options._replace(columns=[name]), where)
     values = frame.column(name).combine_chunks()

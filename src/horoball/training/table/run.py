@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple, Self, cast
@@ -115,17 +115,18 @@ class Run:
         table = table.coded(self.record.covariates)
         return table if self.scaler is None else Standardized(table, self.scaler)
 
-    def read(self, source: Any, ids: str | None = None) -> Table:
-        """A table for this model: its columns, or genes of cells, are found by their names; the label may miss."""
-        if self.record.mixed:
-            return read_fitted(
-                source, self.record.columns_of, self.label, ids=ids or self.record.ids, ids_may_miss=ids is None
-            )
+    def read(self, source: Any, ids: str | None = None, *, na: Sequence[str] = ()) -> Table:
+        """A table for this model: its columns, or genes of cells, are found by their names; the label may miss.
+
+        Words that stand for a missing value are those of the fit and those of `na`.
+        """
         names: dict[str, Any] = {"ids": ids or self.record.ids, "ids_may_miss": ids is None}
+        if self.record.mixed:
+            return read_fitted(source, self.record.columns_of, self.label, na=na, **names)
         if "vectors" in self.record.reading:
             return read_vectors(source, self._vector_column(source), self.label, label_may_miss=True, **names)
         if ids is not None or not is_cells(source):
-            return read(source, self.label, label_may_miss=True, columns=self.columns, **names)
+            return read(source, self.label, label_may_miss=True, columns=self.columns, na=na, **names)
         return cell_table(source, genes=self.columns, label=self.label, label_may_miss=True, **self.record.reading)
 
     def _vector_column(self, source: Any) -> str | None:
