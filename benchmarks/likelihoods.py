@@ -36,7 +36,7 @@ def line(d: int, samples: Sequence[int], **options: Any) -> list[str]:
     run = PoincareVAE(n_components=d, random_state=0, **options).fit(x[order[:cut]]).run_
     unseen = torch.cat(list(run.blocks(ArrayTable(torch.from_numpy(x[order[cut:]][:ROWS])))))
     with torch.no_grad():
-        bound = float(elbo(run.model, unseen, samples=64, generator=generator_for(0)).value.mean())
+        bound = float(elbo(run.model, unseen, samples=64, kl="auto", generator=generator_for(0)).value.mean())
     cells = [f"{d}", f"{bound:.2f}"]
     for count in samples:
         by_share = [

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from horoball.distributions.features import drawn_from
 from horoball.models.table.conditioning import one_hot
 from horoball.numerics.random import generator_for
 from horoball.objectives import elbo
@@ -151,11 +152,11 @@ def sample_counts(run: Run, cells: Any, *, prior: bool = False, seed: int = 0) -
     generator, parts = generator_for(seed), []
     for block in _blocks(run, cells):
         if prior:
-            z = run.model.prior().sample((len(block),), generator).to(run.device)
+            z = drawn_from(run.model.prior(), (len(block),), generator).to(run.device)
         else:
             z = run.model.posterior(block).sample(generator=generator)
-        distribution: Any = run.model.decode(z, run.model.conditioning(block))
-        drawn = run.unscaled(distribution.sample(generator=generator).float())
+        distribution = run.model.decode(z, run.model.conditioning(block))
+        drawn = run.unscaled(drawn_from(distribution, (), generator).float())
         parts.append(csr_matrix(drawn.numpy()))
     counts = vstack(parts, format="csr")
     made = require_anndata().AnnData(counts, obs=cells.obs.copy(), layers={"counts": counts.copy()})
@@ -175,7 +176,7 @@ def mean_elbo(run: Run, cells: Any, *, draws: int = 1, seed: int = 0) -> float:
     """
     generator, total, rows = generator_for(seed), 0.0, 0
     for block in _blocks(run, cells):
-        total += float(elbo(run.model, block, samples=draws, generator=generator).value.double().sum())
+        total += float(elbo(run.model, block, samples=draws, kl="auto", generator=generator).value.double().sum())
         rows += len(block)
     return total / rows
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from typing import Any
 
@@ -13,7 +14,7 @@ from torch.nn.functional import logsigmoid
 from horoball.numerics.kernels import looks_ahead, wide
 from horoball.numerics.random import global_seed
 
-__all__ = ["BernoulliFeatures", "Features", "PoissonFeatures"]
+__all__ = ["BernoulliFeatures", "Features", "PoissonFeatures", "drawn_from"]
 
 _CHUNK = 1 << 16  # elements at a time
 
@@ -52,6 +53,41 @@ class Features(Independent):  # type: ignore[type-arg]
         return _drawn(self.base_dist, torch.Size(sample_shape), generator)
 
 
+def drawn_from(
+    distribution: Distribution,
+    sample_shape: Any = (),
+    generator: torch.Generator | None = None,
+    *,
+    gradients: bool = False,
+) -> Tensor:
+    """Samples of any distribution from a generator, whether it takes one, as ours do, or not, as torch's.
+
+    Args:
+        distribution: The distribution.
+        sample_shape: Shape in front of the batch.
+        generator: Where the numbers come from; torch's global generator if not given.
+        gradients: Whether it is `rsample` that is called.
+
+    Example:
+        >>> from horoball.numerics.random import generator_for
+        >>> one, two = (drawn_from(Normal(0.0, 1.0), (2,), generator_for(0)) for _ in range(2))
+        >>> torch.equal(one, two)
+        True
+    """
+    shape = torch.Size(sample_shape)
+    draw: Any = distribution.rsample if gradients else distribution.sample
+    if generator is None:
+        return draw(shape)
+    if "generator" in inspect.signature(draw).parameters:
+        return draw(shape, generator=generator)
+    with global_seed(_seed(generator)):
+        return draw(shape)
+
+
+def _seed(generator: torch.Generator) -> int:
+    return int(torch.randint(1 << 62, (), generator=generator, device=generator.device))
+
+
 def _drawn(distribution: Distribution, sample_shape: torch.Size, generator: torch.Generator | None) -> Tensor:
     """What `distribution.sample` returns, from a generator, which torch's distributions do not take."""
     shape = distribution._extended_shape(sample_shape)
@@ -73,8 +109,7 @@ def _drawn(distribution: Distribution, sample_shape: torch.Size, generator: torc
         return drawn.to(distribution.probs.device)
     if generator is None:
         return distribution.sample(sample_shape)
-    seed = int(torch.randint(1 << 62, (), generator=generator, device=generator.device))
-    with global_seed(seed):  # of a plugin, say, which only torch knows how to sample
+    with global_seed(_seed(generator)):  # of a plugin, say, which only torch knows how to sample
         return distribution.sample(sample_shape)
 
 

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 from torch.distributions import MixtureSameFamily
 
+from horoball.distributions.features import drawn_from
 from horoball.distributions.normal import BallNormal
 from horoball.distributions.radius_autograd import radius_nodes
 from horoball.distributions.riemannian_normal import RiemannianNormal
@@ -38,6 +39,28 @@ class BallMixture(MixtureSameFamily):
         >>> mixture.mean  # the middle of the geodesic; the chart's is (1.5, 1.5)
         tensor([0.6183, 0.6183])
     """
+
+    @torch.no_grad()
+    def sample(self, sample_shape: Any = torch.Size(), generator: torch.Generator | None = None) -> Tensor:  # noqa: B008
+        """Points, each of one component.
+
+        Args:
+            sample_shape: Shape in front of the batch.
+            generator: Where the numbers come from; torch's global generator if not given.
+
+        Example:
+            >>> from horoball.manifolds import PoincareBall
+            >>> components = WrappedNormal(torch.zeros(3, 2), torch.ones(3, 1), PoincareBall(1.0))
+            >>> BallMixture(torch.distributions.Categorical(torch.ones(3)), components).sample((5,)).shape
+            torch.Size([5, 2])
+        """
+        shape, probs = torch.Size(sample_shape), self.mixture_distribution.probs
+        # Where the generator is, so that a seed gives the same on every device.
+        flat = probs.reshape(-1, probs.shape[-1]).to(probs.device if generator is None else generator.device)
+        chosen = torch.multinomial(flat, shape.numel(), True, generator=generator).T.reshape(*shape, *probs.shape[:-1])
+        points = drawn_from(self.component_distribution, shape, generator)  # (*sample, *batch, components, d)
+        index = chosen.to(points.device)[..., None, None].expand(*chosen.shape, 1, points.shape[-1])
+        return points.gather(-2, index).squeeze(-2)
 
     @property
     def mean(self) -> Tensor:

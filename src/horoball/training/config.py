@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from horoball.objectives.bounds import KL
 from horoball.runtime.devices import check_name
 from horoball.storage.settings import Range, SettingError, Settings
 
@@ -37,7 +38,7 @@ class TrainConfig(Settings):
     beta: float = 1.0  # weight of the KL divergence
     distance_weight: float = 0.0  # of the term of a map; 0 is the paper's objective
     locality: float = 0.0  # share of the neighbor term in the layout; 0 has none, and distances in the loss
-    kl: str = "sample"
+    kl: str = KL
     samples: int = 1
     seed: int = 0
     validation: float = 0.1  # fraction of the rows held out; 0 for none

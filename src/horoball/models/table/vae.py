@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.distributions import Distribution
 
 from horoball.distributions import POSTERIORS, BallNormal
+from horoball.distributions.features import drawn_from
 from horoball.likelihoods import LIKELIHOODS, Likelihood, make_likelihood
 from horoball.manifolds import PoincareBall
 from horoball.models.prior import LATENT_RANGES, Prior
@@ -78,7 +79,8 @@ class VAE(nn.Module):
     Args:
         encoder: A module from x to a distribution on the ball.
         decoder: A module from points to the parameters of the likelihood.
-        prior: A module that returns the prior.
+        prior: A module that returns the prior and has the `ball`: `Prior`, or your own around `BallMixture` or a
+            distribution of torch, which is then one of the tangent coordinates.
         likelihood: A module from the decoder's output to the distribution of x.
         covariates: How many categories each covariate has, in the columns of a row after its features. Encoder and
             decoder take them; see `Given`.
@@ -195,7 +197,7 @@ class VAE(nn.Module):
         self, n: int, conditioning: Conditioning | None = None, *, generator: torch.Generator | None = None
     ) -> Tensor:
         """Means of p(x | z) for n points z from the prior, drawn from the generator."""
-        return self.mean(self.prior().sample((n,), generator), conditioning)
+        return self.mean(drawn_from(self.prior(), (n,), generator), conditioning)
 
     @torch.no_grad()
     def reconstruct(self, x: Tensor) -> Tensor:

@@ -19,6 +19,7 @@ from horoball.data.tables.standardizer import Standardized, Standardizer, stored
 from horoball.data.tables.table import Table
 from horoball.data.vectors.vector_table import read_vectors
 from horoball.distributions import BallNormal
+from horoball.distributions.features import drawn_from
 from horoball.manifolds.rim import rim_report
 from horoball.models.table.column_view import ColumnView
 from horoball.models.table.encoder import Encoder, network_input
@@ -245,8 +246,8 @@ class Run:
                 "VAE.decode(z, conditioning) takes them."
             )
         generator = generator_for(seed)
-        distribution: Any = self.model.decode(self.model.prior().sample((n,), generator))
-        return self.unscaled(distribution.sample(generator=generator).float())
+        distribution = self.model.decode(drawn_from(self.model.prior(), (n,), generator))
+        return self.unscaled(drawn_from(distribution, (), generator).float())
 
     def sample_rows(self, n: int, seed: int = 0) -> Any:
         """The same as an Arrow table; see `rows_of`."""
