@@ -122,7 +122,7 @@ def ranks(turns: int = 3) -> bool:
         for name, part in parts.items():
             pairs = [[_child(*part, ranks=count) for count in (1, 2)] for _ in range(turns)]
             seconds = [statistics.median(pair[k]["wall"] for pair in pairs) for k in (0, 1)]
-            speed_up = statistics.median(one["wall"] / two["wall"] for one, two in pairs)
+            speed_up = seconds[0] / seconds[1]  # of the figures beside it; a median of ratios can contradict them
             memory = statistics.median(two["above"] / one["above"] for one, two in pairs)
             lines.append([name, *(f"{each:.3f}" for each in seconds), f"{speed_up:.2f}", f"{memory:.2f}"])
     header = ("", "one rank: s an epoch", "two ranks", "speed-up", "memory of a rank, of one's")
