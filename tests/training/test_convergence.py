@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,7 @@ from horoball.data import branching_diffusion
 from horoball.data.tables.array_table import ArrayTable
 from horoball.manifolds.rim import RimWarning
 from horoball.training import TrainConfig
-from horoball.training.convergence import warn_if_diverged, warn_if_unfinished
+from horoball.training.convergence import early_end, warn_if_diverged, warn_if_unfinished
 from horoball.training.table.train import train
 from horoball.viewer.run import view_run
 
@@ -100,6 +101,41 @@ def test_a_fit_that_ends_while_it_still_improves_says_so() -> None:
     warn_if_unfinished(falling, TrainConfig(max_epochs=40, patience=0))
     warn_if_unfinished(falling, TrainConfig(max_epochs=100))
     warn_if_unfinished([{"epoch": 1.0, "loss": 1.0}] * 40, TrainConfig(max_epochs=40))
+
+
+@pytest.mark.parametrize(("rows", "steps"), [(111, 1), (500, 4), (1000, 8), (5000, 36)])
+def test_patience_counts_steps_as_well_as_epochs(rows: int, steps: int) -> None:
+    """An epoch of a hundred rows is one step: twenty of them say nothing yet."""
+    config, epochs = TrainConfig(), max(20, math.ceil(160 / steps))
+    assert math.ceil((rows - rows // 10) / config.batch_size) == steps
+    assert config.out_of_patience(epochs, steps)
+    assert not config.out_of_patience(epochs - 1, steps)
+    for chosen in (config.replace(patience=7), config.replace(patience=7, patience_steps=0)):
+        assert chosen.out_of_patience(7, steps)
+        assert not chosen.out_of_patience(6, steps)
+    assert not TrainConfig(patience=0).out_of_patience(10**6, steps)
+    assert not TrainConfig(patience=7, patience_steps=8 * steps).out_of_patience(7, steps)
+
+
+def test_a_small_table_is_trained_for_160_steps_past_its_best_and_says_that_it_ended(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    x = np.random.default_rng(0).normal(size=(60, 4))
+    with caplog.at_level("INFO", "horoball"):
+        model = hb.PoincareVAE(5, hidden=8, learning_rate=0.05, random_state=0).fit(x)
+    best = min(model.history_, key=lambda line: line["validation"])["epoch"]
+    assert model.n_iter_ == best + 160
+    assert f"Training ended early, after epoch {model.n_iter_} of 10000: the validation loss is" in caplog.text
+
+
+def test_the_command_says_that_training_ended_early(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", X)
+    given = ["fit", str(tmp_path / "x.npy"), "-o", str(tmp_path / "run"), "--quiet", "--hidden", "8", "--dim", "5"]
+    ended = CliRunner().invoke(app, [*given, "--patience", "2", "--learning-rate", "0.05", "--max-epochs", "500"])
+    assert ended.exit_code == 0, ended.output
+    assert "early, after epoch" in ended.output
+    assert early_end([{"epoch": 1.0, "loss": 1.0}] * 5, TrainConfig()) is None
+    assert early_end([{"epoch": 1.0, "loss": 1.0, "validation": 1.0}], TrainConfig()) is None  # interrupted
 
 
 def test_an_unfinished_fit_warns_from_python_and_from_the_command(tmp_path: Path) -> None:

@@ -81,7 +81,7 @@ def fit(
         learning_rate: Learning rate of Adam. Larger values train faster, until training diverges. Useful: 1e-4 to 1e-2.
         validation_fraction: Fraction of the cells held out for early stopping; 0 trains on all. Useful: 0.05 to 0.2.
         patience: Epochs without a lower validation loss before training stops; 0 never stops early. Larger values train
-            longer. Useful: 10 to 50.
+            longer. The default waits for 160 steps as well, which are more epochs of few cells. Useful: 10 to 50.
         device: Where the model is trained and used: "cpu", "cuda", "mps", or "auto" for a GPU if there is one.
         precision: "32-true", or "bf16-mixed" for matrix products in bfloat16, which some GPUs do faster.
         n_neighbors: Neighbors per cell in the graph, see `neighbors`; None for no graph. Larger values give a smoother

@@ -26,6 +26,8 @@ def show_run(run: Run, folder: Path) -> None:
         >>> show_run(run, Path("run"))
         {"run": "run", "rows": 40, "columns": 3, ...}
     """
+    from horoball.training.convergence import early_end  # brings torch, which --help does not need
+
     record = run.record
     # The weights are those of the best validation loss, where one was watched.
     kept = min(run.history, key=lambda line: line.get("validation", -line["epoch"]), default={})
@@ -35,6 +37,8 @@ def show_run(run: Run, folder: Path) -> None:
     results |= {"posterior": record.model.posterior, "d": record.model.d, "c": run.model.ball.c_value}
     results |= {"likelihood": record.model.likelihood, "settings": _settings(record), "epochs": len(run.history)}
     results |= {"best epoch": int(kept["epoch"])} if "validation" in kept else {}
+    ended = early_end(run.history, record.training)
+    results |= {} if ended is None else {"ended": ended}
     print_table(results | {name: kept[name] for name in ("loss", "kl", "validation") if name in kept})
 
 

@@ -89,7 +89,8 @@ class PoincareVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TakesRows):
         validation_fraction: Fraction of the rows held out for early stopping; 0 trains on all rows for `max_epochs`.
             Useful: 0.05 to 0.2.
         patience: Epochs without a lower validation loss before training stops; 0 never stops early. Larger values train
-            longer. "auto" is 0 for maps and 20 otherwise. Useful: 10 to 50.
+            longer. "auto" is 0 for maps and 20 otherwise, and for small tables as many as 160 steps take. Useful: 10
+            to 50.
         device: Where the model is trained and used: "cpu", "cuda", "mps", or "auto" for a GPU if there is one.
         precision: "32-true", or "bf16-mixed" for matrix products in bfloat16, which some GPUs do faster.
         warm_start: Whether `fit` starts from the model of the last fit, if there is one, instead of a new one: to go on

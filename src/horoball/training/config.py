@@ -14,6 +14,9 @@ __all__ = ["TrainConfig"]
 _KL = ("auto", "exact", "sample")
 _PRECISIONS = ("32-true", "bf16-mixed")
 _MANY = 10**9  # of epochs: more than any run has time for
+PATIENCE = 20  # epochs
+# What 20 epochs of a thousand rows have. An epoch of a hundred rows is one step: 20 of them are no sign of anything.
+_PATIENCE_STEPS = 160
 
 
 @dataclass(frozen=True)
@@ -42,7 +45,9 @@ class TrainConfig(Settings):
     samples: int = 1
     seed: int = 0
     validation: float = 0.1  # fraction of the rows held out; 0 for none
-    patience: int = 20  # epochs without a lower validation loss before stopping; 0 for never
+    patience: int = PATIENCE  # epochs without a lower validation loss before stopping; 0 for never
+    # Steps that these epochs have to have. None is 160 with the default patience, and 0 with one that was chosen.
+    patience_steps: int | None = None
     checkpoint_seconds: float = 60.0  # beside those at the ends of epochs
     compile: bool = False
     device: str = "cpu"  # where it is computed; see `runtime.devices`
@@ -63,6 +68,7 @@ class TrainConfig(Settings):
         "seed": Range(0, (1 << 63) - 1),
         "validation": Range(0, 1, "It is the fraction of the rows held out: 0.1 is a tenth, 0 is none.", below=True),
         "patience": Range(0, _MANY, "20 suits most tables, 0 never stops early."),
+        "patience_steps": Range(0, 1 << 40, "160 suits most tables, 0 counts epochs alone."),
         "checkpoint_seconds": Range(0, _MANY, "60 is a checkpoint a minute."),
     }
 
@@ -89,6 +95,20 @@ class TrainConfig(Settings):
             True
         """
         return {name: value for name, value in self.as_dict().items() if name not in ("device", "precision")}
+
+    def out_of_patience(self, epochs: int, steps: int) -> bool:
+        """Whether to stop, after epochs of so many steps each without a lower validation loss.
+
+        Example:
+            >>> [TrainConfig().out_of_patience(20, steps) for steps in (1, 8)], TrainConfig().out_of_patience(160, 1)
+            ([False, True], True)
+            >>> TrainConfig(patience=5).out_of_patience(5, 1)
+            True
+        """
+        least = self.patience_steps
+        if least is None:
+            least = _PATIENCE_STEPS if self.patience == PATIENCE else 0
+        return 0 < self.patience <= epochs and epochs * steps >= least
 
     def rate_at(self, epoch: int) -> float:
         """The learning rate of an epoch, counted from 0.

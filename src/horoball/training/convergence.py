@@ -7,7 +7,7 @@ import warnings
 
 from horoball.training.config import TrainConfig
 
-__all__ = ["warn_if_diverged", "warn_if_unfinished"]
+__all__ = ["early_end", "warn_if_diverged", "warn_if_unfinished"]
 
 _NOISE = 0.25, 1.0  # part of the first loss, and nats, that batches may differ by
 _EARLY = 9.0, 10.0  # the same for a run that has hardly begun: large steps lead away before they lead anywhere
@@ -46,6 +46,29 @@ def warn_if_diverged(first: float | None, history: list[dict[str, float]], confi
         "beyond the others.",
         ConvergenceWarning,
         stacklevel=4,
+    )
+
+
+def early_end(history: list[dict[str, float]], config: TrainConfig) -> str | None:
+    """How training ended early, in words to be read after "ended"; None if it did not.
+
+    Args:
+        history: The metrics of every epoch.
+        config: Settings.
+
+    Example:
+        >>> lines = [{"epoch": float(i + 1), "validation": abs(9.0 - i)} for i in range(30)]
+        >>> early_end(lines, TrainConfig())
+        'early, after epoch 30 of 200: the validation loss is lowest in epoch 10, whose weights are kept'
+    """
+    if not history or "validation" not in history[-1] or len(history) >= config.max_epochs or config.patience == 0:
+        return None
+    best = int(min(history, key=lambda line: line["validation"])["epoch"])
+    if len(history) - best < config.patience:  # it was interrupted
+        return None
+    return (
+        f"early, after epoch {len(history)} of {config.max_epochs}: the validation loss is lowest in epoch {best}, "
+        "whose weights are kept"
     )
 
 

@@ -6,6 +6,7 @@ that was stopped, killed or restarted therefore goes on as if nothing had happen
 
 from __future__ import annotations
 
+import logging
 import math
 import time
 from collections.abc import Callable, Iterable
@@ -23,7 +24,7 @@ from horoball.storage.atomic import clear_parts
 from horoball.storage.lock import only_run
 from horoball.storage.restore import check_weights
 from horoball.training.config import TrainConfig
-from horoball.training.convergence import warn_if_diverged, warn_if_unfinished
+from horoball.training.convergence import early_end, warn_if_diverged, warn_if_unfinished
 from horoball.training.engine import engine, release, summed
 from horoball.training.progress import Progress, Silent
 from horoball.training.record import FitRecord
@@ -36,6 +37,7 @@ __all__ = ["Interrupted", "Objective", "Source", "run_loop"]
 _MIN_SECONDS_BETWEEN_CHECKPOINTS = (
     1.0  # seconds between checkpoints at the ends of epochs: shorter ones are sooner done again than written
 )
+_log = logging.getLogger("horoball")
 _STEP = 5.0  # seconds that a step is given to end after a signal
 
 
@@ -201,6 +203,8 @@ def run_loop(
         warn_if_diverged(state.first_loss, state.history, config)
         if not state.done:
             warn_if_unfinished(state.history, config)
+        elif (said := early_end(state.history, config)) is not None:
+            _log.info("Training ended %s.", said)
     return state
 
 
@@ -275,7 +279,7 @@ def _end_epoch(
                 save_best(folder, state, objective)
             elif folder is None:
                 state.kept = {name: tensor.detach().clone() for name, tensor in objective.state_dict().items()}
-        state.done = config.patience > 0 and state.epoch - state.best_epoch >= config.patience
+        state.done = config.out_of_patience(state.epoch - state.best_epoch, state.step)
     state.history.append(line)
     state.epoch, state.step, state.sums, state.rows = state.epoch + 1, 0, [0.0] * len(objective.terms), 0
 

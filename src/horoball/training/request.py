@@ -144,7 +144,7 @@ def pace(table: Table, training: dict[str, Any]) -> dict[str, Any]:
 
     A map has a fixed number of steps, over which the learning rate rises and falls: it ends settled. A step costs
     about as much for a few hundred rows as for a few, so batches are large, as long as an epoch has some steps. Other
-    models train until the validation loss has not fallen for 20 epochs.
+    models train until the validation loss has not fallen for 20 epochs and 160 steps.
 
     Args:
         table: Rows.
