@@ -143,13 +143,16 @@ def reports_errors(command: Callable[..., None]) -> Callable[..., None]:
     @wraps(command)
     def run(*arguments: Any, **options: Any) -> None:
         from horoball.data.files.names import check_text
+        from horoball.storage.outputs import check_local
         from horoball.storage.settings import called  # brings numpy, which --help does not need
 
         log_to_console(logging.WARNING)
         try:
             for value in options.values():
-                if isinstance(value, Path):  # runs and outputs; data, which are given as text, may have any name
-                    check_text(value)
+                for path in value if isinstance(value, list) else [value]:
+                    if isinstance(path, Path):  # runs and outputs; data, which are given as text, may have any name
+                        check_local(path)
+                        check_text(path)
             with warnings.catch_warnings(), memory_asked(), called(d="dim"):
                 warnings.showwarning = _warn
                 command(*arguments, **options)

@@ -10,6 +10,7 @@ import typer
 
 from horoball.cli.arguments import Curvature, Device, Dim, Output, Quiet, Resume, Seed, TableFile, given, number
 from horoball.cli.console import app, console, log_to_console, print_table, reports_errors, say
+from horoball.cli.outputs import Force, check_outputs, save_page
 from horoball.cli.usage import Commands
 
 if TYPE_CHECKING:
@@ -145,7 +146,7 @@ def fit_graph(
     from horoball.training.state import check_output_dir
 
     log_to_console()
-    check_output_dir(output, resume=resume)  # before the data are read
+    check_output_dir(output, resume=resume, graph=True)  # before the data are read
     options = given(
         d=dim,
         c=number("--c", c, "learn"),
@@ -217,7 +218,7 @@ def evaluate_graph(
 
 @graph_app.command("embed")
 @reports_errors
-def embed_graph(run: GraphFolder, output: TableFile) -> None:
+def embed_graph(run: GraphFolder, output: TableFile, force: Force = False) -> None:
     """Write the ball coordinates of every node to a file, with its name.
 
     Example: horoball graph embed run -o nodes.parquet
@@ -228,6 +229,7 @@ def embed_graph(run: GraphFolder, output: TableFile) -> None:
     from horoball.training.graph.run import GraphRun
 
     check_ending(output)
+    check_outputs(output, force=force, run=run)
     fitted = GraphRun.load(run)
     z, graph = fitted.embed(), fitted.graph
     nodes = pa.array(range(graph.nodes) if graph.names is None else graph.names.tolist())
@@ -241,6 +243,7 @@ def view_graph(
     run: GraphFolder,
     output: Output,
     title: Annotated[str | None, typer.Option(help="Title of the page; the folder's name without it.")] = None,
+    force: Force = False,
 ) -> None:
     """Write a map of the nodes and edges to look at: one HTML file, which needs no network.
 
@@ -248,8 +251,10 @@ def view_graph(
     """
     from horoball.viewer.command import view_graph_files
 
-    size = len(view_graph_files(run, output, title=title).html.encode())
-    say(f"{size / 1000:,.0f} kB: {output}")
+    check_outputs(output, force=force, run=run, command="graph view")
+    page = view_graph_files(run, title=title)
+    save_page(page, output, "graph view")
+    say(f"{len(page.html.encode()) / 1000:,.0f} kB: {output}")
 
 
 @graph_app.command("info")

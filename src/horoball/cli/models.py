@@ -18,6 +18,7 @@ from horoball.cli.arguments import (
     TableFile,
 )
 from horoball.cli.console import app, bar, print_table, reports_errors, say
+from horoball.cli.outputs import Force, check_outputs
 from horoball.cli.run_summary import show_run
 
 __all__: list[str] = []
@@ -38,6 +39,7 @@ def embed(
         int, typer.Option(min=1, help="Rows per file of a folder. Larger values write fewer files.")
     ] = 1 << 18,
     device: Device = None,
+    force: Force = False,
     quiet: Quiet = False,
 ) -> None:
     """Write the ball coordinates of every row, its radius and the posterior's scale.
@@ -49,6 +51,7 @@ def embed(
     """
     from horoball.data.files.gap_words import gap_words
     from horoball.export.embedding import check_ending, embed_file, embed_folder
+    from horoball.storage.outputs import check_folder
     from horoball.training.table.run import Run
 
     rank, ranks = (int(os.environ.get(name, default)) for name, default in (("RANK", "0"), ("WORLD_SIZE", "1")))
@@ -56,6 +59,9 @@ def embed(
         check_ending(output)
         if ranks > 1:
             raise ValueError(f"{ranks} processes cannot write one file. Give a folder: -o {output.with_suffix('')}.")
+        check_outputs(output, force=force, reads=[data], run=run)
+    else:
+        check_folder(output, [data])
     fitted = Run.load(run).to(device or "cpu")
     table = fitted.read(data, id_, na=gap_words(na))
     if output.suffix:
@@ -71,6 +77,7 @@ def embed(
 def export(
     run: RunFolder,
     output: Annotated[Path, typer.Option("--output", "-o", help="The file to write, .onnx or .pt2.")],
+    force: Force = False,
 ) -> None:
     """Write the encoder for programs without horoball: as ONNX, or as a program of torch.export.
 
@@ -80,6 +87,7 @@ def export(
     from horoball.export import export as write
     from horoball.training.table.run import Run
 
+    check_outputs(output, force=force, run=run)
     fitted = Run.load(run)
     write(fitted, output)
     codes = [f"the number of the {name}" for name in fitted.record.covariates]
@@ -125,6 +133,7 @@ def sample(
     n: Annotated[int, typer.Option("-n", min=1, help="Number of rows to draw.")] = 1000,
     seed: Annotated[int, typer.Option(help="Seed of the random numbers.")] = 0,
     device: Device = None,
+    force: Force = False,
 ) -> None:
     """Write rows drawn from the model to a file.
 
@@ -134,6 +143,7 @@ def sample(
     from horoball.training.table.run import Run
 
     check_ending(output)
+    check_outputs(output, force=force, run=run)
     drawn = Run.load(run).to(device or "cpu").sample_rows(n, seed)
     write_table(drawn, output)
     say(f"{n:,} rows, {drawn.num_columns} columns: {output}")
@@ -152,6 +162,7 @@ def fill(
     na: Na = None,
     seed: Annotated[int, typer.Option(help="Seed of the random numbers.")] = 0,
     device: Device = None,
+    force: Force = False,
 ) -> None:
     """Write a table with its missing values filled in by the model; values are assumed to be missing at random.
 
@@ -163,6 +174,7 @@ def fill(
     from horoball.training.table.run import Run
 
     check_ending(output)
+    check_outputs(output, force=force, reads=[data], run=run)
     fitted = Run.load(run).to(device or "cpu")
     table = fitted.read(data, na=gap_words(na))
     filled = impute(fitted, table, draws=int(draw), samples=samples, seed=seed)

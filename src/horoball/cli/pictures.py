@@ -9,6 +9,7 @@ import typer
 
 from horoball.cli.arguments import Data, Device, Dim, Hidden, Id, Label, MaxEpochs, Na, Output, RunFolder, given
 from horoball.cli.console import app, bar, reports_errors, say
+from horoball.cli.outputs import Force, check_outputs, save_page
 
 __all__: list[str] = []
 
@@ -27,6 +28,7 @@ def view(
     na: Na = None,
     title: Annotated[str | None, typer.Option(help="Title of the page; default: the name of the file.")] = None,
     device: Device = None,
+    force: Force = False,
 ) -> None:
     """Write an interactive map: one HTML file with the Poincaré disc, which needs no network.
 
@@ -37,8 +39,10 @@ def view(
 
     options: dict[str, Any] = {"features": column or (), "names": names, "image_shape": image_shape, "title": title}
     options |= given(device=device, na=gap_words(na))
-    size = len(view_files(run, data, output, **options).html.encode())
-    say(f"{size / 1000:,.0f} kB: {output}")
+    check_outputs(output, force=force, reads=[data, names], run=run, command="view")
+    page = view_files(run, data, **options)
+    save_page(page, output, "view")
+    say(f"{len(page.html.encode()) / 1000:,.0f} kB: {output}")
 
 
 @app.command()
@@ -64,6 +68,7 @@ def report(
     max_epochs: MaxEpochs = None,
     hidden: Hidden = None,
     device: Device = None,
+    force: Force = False,
 ) -> None:
     """Is the table hierarchical, and did geometry help? One HTML file, and its numbers as JSON beside it.
 
@@ -78,11 +83,13 @@ def report(
     from horoball.data.files.names import title_of
     from horoball.data.tables.array_table import ArrayTable
     from horoball.report.analysis import make_report
-    from horoball.report.page import write_report
+    from horoball.report.page import is_report, numbers_of, write_report
+    from horoball.storage.outputs import check_files
     from horoball.training.request import table_fit
 
-    if output.suffix.lower() == ".json" or not output.resolve().parent.is_dir():
-        raise ValueError(f"--output names an HTML file in a folder that exists, got {str(output)!r}.")
+    if output.suffix.lower() == ".json":
+        raise ValueError(f"--output names an HTML file, beside which the numbers are written, got {str(output)!r}.")
+    check_files((output, numbers_of(output)), reads=[data], replace=force or is_report(output))
     table = read(data, label, ids=id_, na=gap_words(na))
     if not isinstance(table, ArrayTable):
         table = ArrayTable(torch.cat(list(table.blocks())), table.columns, table.read_labels())

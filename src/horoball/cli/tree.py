@@ -10,6 +10,7 @@ import typer
 from horoball.cli.arguments import Data, Device, Id, Na, RunFolder, Seed, TableFile
 from horoball.cli.console import app, bar, print_table, reports_errors, say
 from horoball.cli.graphs import GraphFolder, graph_app
+from horoball.cli.outputs import Force, check_outputs, save_page
 
 if TYPE_CHECKING:
     from horoball.hierarchy.trees import Tree
@@ -72,6 +73,7 @@ def tree(
     na: Na = None,
     device: Device = None,
     seed: Seed = 0,
+    force: Force = False,
 ) -> None:
     """Find the tree of the rows, with the support of every branch.
 
@@ -91,6 +93,7 @@ def tree(
 
     for file in output:
         check_tree_ending(file, ".html")
+    check_outputs(*output, force=force, reads=[data], run=run, command="tree")
     groups = _numbers(_LEVELS if levels is None else levels)
     fitted = Run.load(run).to(device or "cpu")
     table = fitted.read(data, id_, na=gap_words(na))
@@ -116,10 +119,11 @@ def tree(
             drawn = shown if file.suffix.lower() in (".nwk", ".newick") else found
             write_tree(drawn, file, names=names, id_column=table.name_column, groups=made)
         elif fitted.model.ball.is_euclidean:  # there is no disc beside the tree
-            view_tree(shown, labels=called, title=title_of(data), path=file)
+            save_page(view_tree(shown, labels=called, title=title_of(data)), file, "tree")
         else:
             called_groups = made.names if levels is not None or text is not None else ()
-            view_run(fitted, table, tree=shown, levels=called_groups, title=title_of(data), path=file)
+            page = view_run(fitted, table, tree=shown, levels=called_groups, title=title_of(data))
+            save_page(page, file, "tree")
         say(f"{shown.leaves:,} leaves: {file}")
 
 
@@ -135,6 +139,7 @@ def place(
     id_: Id = None,
     na: Na = None,
     device: Device = None,
+    force: Force = False,
 ) -> None:
     """Write where new rows belong among the groups of `horoball tree`, with the probability of each step.
 
@@ -147,6 +152,7 @@ def place(
     from horoball.training.table.run import Run
 
     check_ending(output)
+    check_outputs(output, force=force, reads=[data], run=run)
     fitted = Run.load(run).to(device or "cpu")
     placer = load_places(run, fitted)
     table = fitted.read(data, id_, na=gap_words(na))
@@ -165,6 +171,7 @@ def tree_of_graph(
     draws: Draws = 100,
     levels: Levels = None,
     seed: Seed = 0,
+    force: Force = False,
 ) -> None:
     """Find the tree of the nodes, with the support of every branch.
 
@@ -178,6 +185,7 @@ def tree_of_graph(
 
     for file in output:
         check_tree_ending(file, ".html")
+    check_outputs(*output, force=force, run=run, command="graph tree")
     groups = _numbers(_LEVELS if levels is None else levels)
     fitted = GraphRun.load(run)
     with bar("Replicates", "No tree was written.") as told:
@@ -186,7 +194,7 @@ def tree_of_graph(
     made = taxonomy(found, _within(groups, found))
     for file in output:
         if file.suffix.lower() == ".html":
-            view_tree(found, title=run.resolve().name, path=file)
+            save_page(view_tree(found, title=run.resolve().name), file, "graph tree")
         else:
             write_tree(found, file, names=fitted.graph.names, id_column="node", groups=made)
         say(f"{found.leaves:,} leaves: {file}")

@@ -12,11 +12,11 @@ from horoball.data.tables.table import Table
 from horoball.hierarchy.taxonomies import Placer, Taxonomy
 from horoball.storage.checkpoint import load_checkpoint, save_checkpoint
 from horoball.storage.restore import reject_incomplete
+from horoball.training.state import PLACES  # beside the model in the folder of a run
 from horoball.training.table.run import Run
 
 __all__ = ["PLACES", "load_places", "places_of", "save_places", "table_points"]
 
-PLACES = "places.safetensors"  # beside the model in the folder of a run
 _MOST = 20_000  # rows that new ones are compared with
 
 

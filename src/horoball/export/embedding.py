@@ -20,6 +20,7 @@ from torch import Tensor
 from horoball.data.tables.table import Table
 from horoball.storage.atomic import whole_file, write_whole
 from horoball.storage.folder import open_file, read_file
+from horoball.storage.outputs import check_local
 from horoball.storage.restore import tensors_digest
 from horoball.training.table.run import Run
 
@@ -190,6 +191,7 @@ def embed_folder(
 
 def _check(folder: Path, about: dict[str, Any]) -> None:
     """Refuse a folder with another embedding; note in a new one what it will hold."""
+    check_local(folder)
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / ABOUT
     if not path.exists():

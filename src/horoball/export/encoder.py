@@ -22,6 +22,7 @@ from torch import Tensor, nn
 from horoball.data.tables.standardizer import standardized
 from horoball.likelihoods.levels import no_category
 from horoball.storage.atomic import whole_file
+from horoball.storage.outputs import check_local
 from horoball.training.table.run import Run
 
 __all__ = ["ABOUT", "OUTPUTS", "EncoderProgram", "export"]
@@ -119,6 +120,7 @@ def export(run: Run, path: str | Path) -> None:
     suffix = path.suffix.lower()
     if suffix not in _SUFFIXES:
         raise ValueError(f"An encoder is written to a file named .onnx or .pt2, not {path.name!r}.")
+    check_local(path)
     if not path.parent.is_dir():
         raise FileNotFoundError(f"There is no folder {path.parent}. Make it first.")
     if suffix == ".onnx":

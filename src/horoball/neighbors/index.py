@@ -179,7 +179,9 @@ class Index:
         """Write points, names and partitions to a folder, as safetensors and JSON. Makes the index if no search has."""
         from horoball.storage.checkpoint import save_checkpoint
         from horoball.storage.names import names_to_tensors
+        from horoball.storage.outputs import check_local
 
+        check_local(folder)
         Path(folder).mkdir(parents=True, exist_ok=True)
         engine = None if self._exact(len(self)) else self._ready()  # one that looks at everything is made in no time
         tensors, about = engine_to_tensors(engine, self._probes, self._made)

@@ -14,9 +14,10 @@ from horoball.report.analysis import CALLED, Report
 from horoball.report.maps import maps, moving_map
 from horoball.report.tree_figure import tree_figure
 from horoball.storage.atomic import write_whole
+from horoball.storage.outputs import is_sealed, sealed
 from horoball.viewer.document import frame_policy
 
-__all__ = ["report_page", "write_report"]
+__all__ = ["is_report", "numbers_of", "report_page", "write_report"]
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 _STYLE = """
@@ -50,11 +51,31 @@ def write_report(report: Report, path: Path) -> Path:
         >>> write_report(report, Path(tempfile.mkdtemp()) / "report.html").name
         'report.json'
     """
-    numbers = path.with_suffix(".json")
+    numbers = numbers_of(path)
     figures = json.dumps(_finite(report.as_dict()), indent=1, ensure_ascii=False)
-    for name, text in ((path, report_page(report)), (numbers, figures)):
-        write_whole(name, text)
+    write_whole(path, sealed(report_page(report), "report", figures))
+    write_whole(numbers, figures)
     return numbers
+
+
+def numbers_of(path: Path) -> Path:
+    """The file with a report's numbers, beside its page.
+
+    Example:
+        >>> numbers_of(Path("report.html")).name
+        'report.json'
+    """
+    return path.with_suffix(".json")
+
+
+def is_report(path: Path) -> bool:
+    """Whether a page and its numbers are those of a report, as it was written.
+
+    Example:
+        >>> is_report(Path("no such page.html"))
+        False
+    """
+    return is_sealed(path, "report", numbers_of(path))
 
 
 def report_page(report: Report) -> str:

@@ -16,6 +16,7 @@ from typing import BinaryIO
 
 from horoball.storage.folder import open_folder
 from horoball.storage.lock import lock_file
+from horoball.storage.outputs import check_local
 
 __all__ = ["clear_parts", "whole_file", "write_whole"]
 
@@ -35,7 +36,8 @@ def whole_file(path: Path, *, alone: bool = True, flush: bool = True) -> Iterato
         flush: Wait until it is on the disk, so that a loss of power leaves the old file or the new one too.
 
     Raises:
-        ValueError: The name is that of a link, or of something that is no file; or another process is writing it.
+        ValueError: The name is a URL, that of a link, or of something that is no file; or another process is writing
+            it.
         OSError: Neither errors of reading nor those that name a file are changed; if no space is left, the error says
             for which file.
 
@@ -49,6 +51,7 @@ def whole_file(path: Path, *, alone: bool = True, flush: bool = True) -> Iterato
         >>> path.read_text()
         '{}'
     """
+    check_local(path)
     with open_folder(path.parent) as folder:
         folder.check_plain(path.name)
         if alone:

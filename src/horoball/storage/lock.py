@@ -16,6 +16,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from horoball.storage.folder import Folder, open_folder
+from horoball.storage.outputs import check_local
 
 try:
     import fcntl
@@ -48,6 +49,7 @@ def only_run(folder: Path | None) -> Iterator[None]:
     if folder is None:
         yield
         return
+    check_local(folder)
     folder.mkdir(parents=True, exist_ok=True)
     place, held = folder.resolve(), vars(_mine).setdefault("folders", set())
     if place in held or os.environ.get("RANK", "0") != "0":

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import sys
 import warnings
 from dataclasses import dataclass, field
@@ -20,7 +21,9 @@ from torch import Tensor
 
 from horoball.storage.atomic import write_whole
 from horoball.storage.checkpoint import load_checkpoint, load_header, save_checkpoint, this_version, written_by
+from horoball.storage.folder import read_file
 from horoball.storage.optimizer import load_optimizer, optimizer_tensors
+from horoball.storage.outputs import check_folder
 from horoball.storage.restore import (
     check_fields,
     check_tensors,
@@ -37,8 +40,11 @@ from horoball.training.record import FitRecord, stored_record
 __all__ = [
     "BEST",
     "FINAL",
+    "GRAPH",
     "LAST",
     "METRICS",
+    "PLACES",
+    "RUN_FILES",
     "State",
     "check_output_dir",
     "check_resumable",
@@ -51,7 +57,10 @@ __all__ = [
 ]
 
 LAST, BEST, METRICS, FINAL = "last.safetensors", "best.safetensors", "metrics.jsonl", "model.safetensors"
+GRAPH, PLACES = "graph.safetensors", "places.safetensors"  # of a graph, and of the groups of a tree
+RUN_FILES = (LAST, BEST, METRICS, FINAL, GRAPH, PLACES)
 _DIGEST = 32  # characters
+_LINE = 1 << 16  # bytes of the metrics of one epoch, at most
 
 
 @dataclass
@@ -249,14 +258,20 @@ def _state(header: dict[str, Any], terms: tuple[str, ...]) -> State:
     return state
 
 
-def check_output_dir(folder: Path | None, *, resume: bool) -> None:
-    """Refuse to start a run in a folder that holds one, and to resume one without a checkpoint.
+def check_output_dir(folder: Path | None, *, resume: bool, graph: bool = False) -> None:
+    """Refuse to start a run in a folder that holds one, or files of others, and to resume one without a checkpoint.
+
+    Args:
+        folder: The folder; None for none.
+        resume: Whether a run in it is to be resumed.
+        graph: Whether the run is that of a graph, which is written too.
 
     Example:
         >>> check_output_dir(Path("no such folder"), resume=True)
     """
     if folder is None:
         return
+    check_folder(folder)
     last, final = ((folder / name).exists() for name in (LAST, FINAL))
     if (last or final) and not resume:
         raise ValueError(
@@ -266,6 +281,24 @@ def check_output_dir(folder: Path | None, *, resume: bool) -> None:
         raise ValueError(
             f"{folder} holds a model, but no {LAST} to resume from. Choose another folder: this one would be replaced."
         )
+    for name in () if last else (BEST, METRICS, *([GRAPH] if graph else [])):
+        if os.path.lexists(folder / name) and not _is_left(folder / name):
+            raise ValueError(
+                f"{folder} holds a file {name}, but no run that it belongs to. Choose another folder: it would be "
+                "replaced."
+            )
+
+
+def _is_left(path: Path) -> bool:
+    """Whether a file is what a run that was killed in its first epoch has left, before its first checkpoint."""
+    try:
+        if path.name == METRICS:
+            line = json.loads(read_file(path, _LINE))
+            return isinstance(line, dict) and line.get("epoch") == 1 and {"loss", "c"} <= line.keys()
+        header = load_header(path)
+    except (OSError, ValueError, RecursionError):
+        return False
+    return "nodes" in header if path.name == GRAPH else "run" in header and header.get("epoch") == 0
 
 
 def check_resumable(folder: Path | None, record: FitRecord) -> None:

@@ -25,7 +25,7 @@ _HOVERED_ROWS = 50_000  # up to which it does: some 5 MB
 def view_files(
     run: Path,
     data: str,
-    output: Path,
+    output: Path | None = None,
     *,
     features: Sequence[str] = (),
     names: Path | None = None,
@@ -34,12 +34,12 @@ def view_files(
     device: str = "cpu",
     na: Sequence[str] = (),
 ) -> View:
-    """Write a map of a table, as a fitted model sees it.
+    """Make a map of a table, as a fitted model sees it.
 
     Args:
         run: The folder that `horoball fit` wrote.
         data: A file of rows, or a folder of Parquet files, as `horoball.data.read` takes them.
-        output: The page.
+        output: Where to write the page; None writes nothing.
         features: Columns of the data to color by as well as by the label, whether the model was fitted to them or not.
             The first dozen if not given, of up to 50,000 rows, so that a point tells its own values.
         names: A text file with the name of each row, one a line; the ids of the table if not given.
@@ -85,14 +85,14 @@ def _own_columns(data: str, wanted: Sequence[str], rows: int) -> dict[str, Any]:
     return {name: frame[name].to_pandas() for name in names} if len(frame) == rows else {}
 
 
-def view_graph_files(run: Path, output: Path, *, title: str | None = None) -> View:
-    """Write a map of a graph's nodes and edges, colored by the nodes' degrees.
+def view_graph_files(run: Path, output: Path | None = None, *, title: str | None = None) -> View:
+    """Make a map of a graph's nodes and edges, colored by the nodes' degrees.
 
     Of the ancestors in a directed model's closure, only edges to parents are drawn: they point to the center.
 
     Args:
         run: The folder that `horoball graph fit` wrote.
-        output: The page.
+        output: Where to write the page; None writes nothing.
         title: Title of the page; the folder's name without it.
 
     Example:

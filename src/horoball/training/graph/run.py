@@ -22,6 +22,7 @@ from horoball.runtime.memory import memory_asked
 from horoball.storage.checkpoint import load_checkpoint, save_checkpoint
 from horoball.storage.lock import only_run
 from horoball.storage.names import names_from_tensors, names_to_tensors
+from horoball.storage.outputs import check_local
 from horoball.storage.restore import model_tensors, reject_incomplete, stored_model, tensors_digest
 from horoball.storage.settings import Range, SettingError, Settings
 from horoball.training.config import TrainConfig
@@ -30,11 +31,10 @@ from horoball.training.graph.start import place_nodes
 from horoball.training.history import stored_history
 from horoball.training.progress import Progress
 from horoball.training.record import GraphRecord
-from horoball.training.state import FINAL, LAST, check_output_dir
+from horoball.training.state import FINAL, GRAPH, LAST, check_output_dir
 
 __all__ = ["GraphRun", "encoder_for", "non_edges_for", "train_graph"]
 
-GRAPH = "graph.safetensors"
 _EXACT = 3000  # nodes up to which all pairs are summed, a tenth of a second an epoch
 _DRAWN = 10  # pairs drawn for every edge of a larger graph
 _PADDED = 1 << 26  # bytes that names padded to the longest may always take
@@ -108,6 +108,7 @@ class GraphRun:
 
     def save(self, folder: Path) -> None:
         """Write the model and its graph to a folder."""
+        check_local(folder)
         folder.mkdir(parents=True, exist_ok=True)
         _save_graph(folder, self.graph, self.held_out)
         state = {"record": self.record.as_json(), "history": self.history, "run": self.digest}
@@ -186,7 +187,7 @@ def train_graph(
     """
     options: dict[str, Any] = {"test": test, "non_edges": non_edges, "resume": resume, "progress": progress}
     with only_run(folder), memory_asked():
-        check_output_dir(folder, resume=resume)
+        check_output_dir(folder, resume=resume, graph=True)
         return _train_graph(graph, model, config, folder, **options)
 
 

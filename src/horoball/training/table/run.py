@@ -28,6 +28,7 @@ from horoball.numerics.random import generator_for
 from horoball.objectives import elbo, log_likelihood
 from horoball.runtime.devices import resolved
 from horoball.storage.checkpoint import load_checkpoint, save_checkpoint
+from horoball.storage.outputs import check_local
 from horoball.storage.restore import model_tensors, reject_incomplete, stored_model
 from horoball.training.history import stored_history
 from horoball.training.record import TableRecord
@@ -268,6 +269,7 @@ class Run:
 
     def save(self, folder: Path) -> None:
         """Write the model to a folder."""
+        check_local(folder)
         folder.mkdir(parents=True, exist_ok=True)
         scaling = {} if self.scaler is None else self.scaler.tensors()
         scaling |= {} if self.residuals is None else {RESIDUALS: self.residuals}

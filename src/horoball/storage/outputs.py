@@ -1,0 +1,184 @@
+"""What is about to be written, looked at before any work is done: what may be replaced, and what never is.
+
+A file that is read is never written, whatever path leads to it. One that is there already is replaced if the user says
+so. The exception is a page that the same command wrote: it ends with a seal, a digest of all that stands before it, so
+that a page somebody has changed is not taken for one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from horoball.storage.folder import open_file, open_folder
+
+__all__ = ["check_files", "check_folder", "check_local", "is_sealed", "sealed"]
+
+# A scheme has two letters or more: one is a drive. Path makes s3:/bucket of s3://bucket.
+_URL = re.compile(r"^([A-Za-z][A-Za-z0-9+.\-]+):(?::|/|\\)")
+_PARQUET = (".parquet", ".pq")
+_SEAL = re.compile(rb"<!-- horoball ([a-z ]+) ([0-9a-f]{64})((?: [0-9a-f]{64})*) -->\n$")
+_LONGEST_SEAL = 1000
+
+
+def check_local(path: str | Path) -> None:
+    """Refuse a URL where a folder or file of this machine is meant.
+
+    Example:
+        >>> check_local(Path("s3://bucket/run"))
+        Traceback (most recent call last):
+        ...
+        ValueError: s3://bucket/run is a URL, and runs and results are kept on this machine's disks. ...
+    """
+    text = str(path)
+    if not _URL.match(text):
+        return
+    shown = text if "://" in text else re.sub(r":[/\\]", "://", text, count=1)
+    if shown.startswith("file://") and not shown.startswith("file:///"):
+        shown = shown.replace("file://", "file:///", 1)  # which Path has shortened too
+    raise ValueError(
+        f"{shown} is a URL, and runs and results are kept on this machine's disks. Give a local path, and copy what is "
+        "written there afterwards. (A local folder of such a name: give its whole path.)"
+    )
+
+
+def check_files(
+    files: Iterable[Path], *, reads: Iterable[str | Path | None] = (), replace: bool = False, own: Iterable[Path] = ()
+) -> None:
+    """Refuse files that cannot or must not be written, before any work is done.
+
+    Args:
+        files: What is to be written.
+        reads: Files and folders that are read, as paths or URLs; None for nothing. They are never written.
+        replace: Whether other files that are there may be replaced.
+        own: Files that may be replaced in any case.
+
+    Raises:
+        FileNotFoundError: There is no folder for a file.
+        ValueError: A file is read, is there already, is a link or no regular file, or its name is a URL.
+
+    Example:
+        >>> check_files([Path("no such folder/x.csv")])
+        Traceback (most recent call last):
+        ...
+        FileNotFoundError: There is no folder 'no such folder' for x.csv. Make it first.
+    """
+    read = [path for path in map(_local, reads) if path is not None]
+    mine = set(own)
+    for file in files:
+        check_local(file)
+        if not file.parent.is_dir():
+            raise FileNotFoundError(f"There is no folder {str(file.parent)!r} for {file.name}. Make it first.")
+        for path in read:
+            _check_not_read(file, path)
+        with open_folder(file.parent) as folder:
+            folder.check_plain(file.name)
+        if not os.access(file.parent, os.W_OK):
+            raise PermissionError(f"The folder {str(file.parent)!r} cannot be written to. Choose another one.")
+        if file.exists() and not replace and file not in mine:
+            raise ValueError(f"{file} is there already. Give --force to replace it, or choose another name.")
+
+
+def check_folder(folder: Path, reads: Iterable[str | Path | None] = ()) -> None:
+    """Refuse a folder that cannot be made or written to, or that is read, before any work is done.
+
+    Args:
+        folder: What is to be written to; it need not be there.
+        reads: As in `check_files`. The folder must neither be one of them, nor lie in one, nor hold a Parquet file.
+
+    Example:
+        >>> import tempfile
+        >>> file = Path(tempfile.mkdtemp()) / "x.csv"
+        >>> file.touch()
+        >>> check_folder(file / "run")
+        Traceback (most recent call last):
+        ...
+        ValueError: .../x.csv is not a folder, so that .../x.csv/run cannot be one. Choose another name.
+    """
+    check_local(folder)
+    there = folder
+    while not os.path.lexists(there) and there != there.parent:
+        there = there.parent
+    if not there.is_dir():
+        why = "" if there == folder else f", so that {folder} cannot be one"
+        raise ValueError(f"{there} is not a folder{why}. Choose another name.")
+    if not os.access(there, os.W_OK):
+        raise PermissionError(f"The folder {str(there)!r} cannot be written to. Choose another one.")
+    place = folder.resolve()
+    for path in map(_local, reads):
+        if path is None or not path.exists():
+            continue
+        source = path.resolve()
+        among = source.suffix.lower() in _PARQUET and place == source.parent
+        if place == source or among or (source.is_dir() and place.is_relative_to(source)):
+            raise ValueError(f"{folder} is, holds or lies in {path}, which is read. Choose another folder.")
+
+
+def sealed(page: str, command: str, *others: str) -> bytes:
+    r"""A page as a file has it: with a last line that tells which command wrote it, and whether it was changed since.
+
+    Args:
+        page: The page.
+        command: The command.
+        others: Contents of files that belong to it.
+
+    Example:
+        >>> sealed("<p>\n", "view")[:24]
+        b'<p>\n<!-- horoball view 5'
+    """
+    content = page.encode() if page.endswith("\n") else f"{page}\n".encode()
+    digests = [_digest(content), *(_digest(other.encode()) for other in others)]
+    return content + f"<!-- horoball {command} {' '.join(digests)} -->\n".encode()
+
+
+def is_sealed(path: Path, command: str, *others: Path) -> bool:
+    r"""Whether a file is a page that the command wrote, unchanged, and so are the files that belong to it.
+
+    Example:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "map.html"
+        >>> _ = path.write_bytes(sealed("<p>\n", "view"))
+        >>> is_sealed(path, "view"), is_sealed(path, "tree")
+        (True, False)
+    """
+    try:
+        with open_file(path) as file:
+            content = file.read()
+        found = _SEAL.search(content[-_LONGEST_SEAL:])
+        if found is None or found[1].decode() != command:
+            return False
+        digests = [_digest(content[: len(content) - len(found[0])])]
+        for other in others:
+            with open_file(other) as file:
+                digests.append(_digest(file.read()))
+    except (OSError, ValueError):  # not there, or no regular file
+        return False
+    return [found[2].decode(), *found[3].decode().split()] == digests
+
+
+def _check_not_read(file: Path, path: Path) -> None:
+    """Refuse a file that is read, or that would be among those of a folder that is read."""
+    if not path.exists():
+        return
+    if file.exists() and file.samefile(path):  # by its inode: through links, and by a second name
+        raise ValueError(f"{file} is what is read ({path}). Choose another name for what is written.")
+    if path.is_dir() and file.suffix.lower() in _PARQUET and file.parent.resolve().is_relative_to(path.resolve()):
+        raise ValueError(f"{file} lies in {path}, whose files are read. Choose another folder for what is written.")
+
+
+def _local(path: str | Path | None) -> Path | None:
+    """What is read, if it is on this machine: the last part of a URL that is chained, such as zip://x.csv::rows.zip."""
+    if path is None:
+        return None
+    text = str(path).rsplit("::", 1)[-1]
+    if text.startswith(("file:/", "local:/")):
+        return Path(unquote(urlsplit(text).path))
+    return None if _URL.match(text) else Path(text)
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
