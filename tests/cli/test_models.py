@@ -345,7 +345,7 @@ def test_a_mistyped_word_is_told_with_what_there_is() -> None:
     assert "Commands: fit, embed, export" in run("xyzzy").stderr
     assert "Commands: fit, evaluate, embed, view, info" in run("graph", "xyzzy").stderr
     assert "--dim" in run("fit", "x.csv", "-o", "run", "--dimm", 3).stderr
-    assert "Options of sample: --device, --output, --seed." in run("sample", "run", "--xyzzy").stderr
+    assert "Options of sample: --device, --force, --output, --seed." in run("sample", "run", "--xyzzy").stderr
     assert "Choose one of: wrapped, riemannian." in run("fit", "x.csv", "-o", "run", "--posterior", "normal").stderr
 
 

@@ -137,7 +137,7 @@ def _outcome(folder: Path, device: str, words: tuple[Any, ...]) -> Any:
     """The table that a command writes, or the length of its page, or what it prints."""
     *rest, last = words
     output = folder / str(last)
-    result = done(*rest, output if "-o" in words else last, "--device", device)
+    result = done(*rest, *((output, "--force") if "-o" in words else (last,)), "--device", device)
     if "-o" not in words:
         return list(json.loads(result.stdout).values())
     if output.suffix != ".csv":

@@ -166,10 +166,13 @@ def fill(
 ) -> None:
     """Write a table with its missing values filled in by the model; values are assumed to be missing at random.
 
+    All columns are written, and what was observed as it was.
+
     Example: horoball impute run customers.csv -o filled.csv
     """
     from horoball.data.files.gap_words import gap_words
-    from horoball.export.embedding import check_ending, write_table
+    from horoball.export.embedding import check_ending
+    from horoball.export.filled import write_filled
     from horoball.training.table.impute import impute
     from horoball.training.table.run import Run
 
@@ -178,7 +181,7 @@ def fill(
     fitted = Run.load(run).to(device or "cpu")
     table = fitted.read(data, na=gap_words(na))
     filled = impute(fitted, table, draws=int(draw), samples=samples, seed=seed)
-    write_table(fitted.rows_of(filled[0] if draw else filled), output)
+    write_filled(fitted, data, table, fitted.rows_of(filled[0] if draw else filled), output)
     say(f"{table.rows:,} rows written: {output}")
 
 

@@ -13,9 +13,12 @@ import torch
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from torch import Tensor
 
+from horoball.data.readers.frames import frame_of
+from horoball.data.tables.table import Table
 from horoball.estimators.places import PLACES, load_places, places_of, save_places, table_points
 from horoball.estimators.rows import TakesRows
 from horoball.estimators.trees import table_taxonomy, table_tree
+from horoball.export.filled import fill_data_frame, fill_table, gaps_of
 from horoball.hierarchy.taxonomies import Placed, Placer, Taxonomy
 from horoball.hierarchy.taxonomies.group_names import NameGroup
 from horoball.hierarchy.trees.grow import MAX_LEAVES
@@ -325,7 +328,8 @@ class PoincareVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TakesRows):
             random_state: Seed.
 
         Returns:
-            A data frame where `fit` was given one, otherwise an array; a list of `draws` of them if draws > 0.
+            A data frame with all columns of X where `fit` was given one, otherwise an array; a list of `draws` of them
+            if draws > 0.
 
         Example:
             >>> x = np.random.default_rng(0).normal(size=(50, 1)) * np.ones(4)
@@ -337,7 +341,18 @@ class PoincareVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TakesRows):
         table = self._table(X)
         options = {"samples": _Drawn.checked("samples", samples), "draws": _Drawn.checked("draws", draws)}
         filled = impute(self.run_checked(), table, seed=seed_from(random_state), **options)
-        return [self._given_back(each, X) for each in filled] if draws else self._given_back(filled, X)
+        return [self._filled(each, X, table) for each in filled] if draws else self._filled(filled, X, table)
+
+    def _filled(self, x: Tensor, X: Any, table: Table) -> Any:
+        """Rows as they were given, with values of the model where some are missing."""
+        run = self.run_checked()
+        if not (run.record.mixed and hasattr(self, "feature_names_in_")) or isinstance(X, np.ndarray | Table):
+            return self._given_back(x, X)
+        frame, guesses = frame_of(X), run.rows_of(x)
+        gaps = gaps_of(table.schema or run.record.columns_of, table, frame)
+        if type(X).__module__.startswith("pandas."):
+            return fill_data_frame(X, gaps, guesses)
+        return fill_table(frame, gaps, guesses).to_pandas()
 
     def tree(
         self,

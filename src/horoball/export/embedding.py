@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -127,11 +128,23 @@ def _writer(path: Path, schema: Any, dictionaries: bool | list[str] = True) -> I
             with pq.ParquetWriter(file, schema, use_dictionary=dictionaries, write_page_checksum=True) as parquet:
                 yield parquet.write_table
         elif ending == ".jsonl":
-            yield lambda table: file.writelines(json.dumps(row).encode() + b"\n" for row in table.to_pylist())
+            yield lambda table: file.writelines(_json_line(row) for row in table.to_pylist())
         else:
             options = pc.WriteOptions(delimiter="\t" if ending == ".tsv" else ",")
             with pc.CSVWriter(file, schema, write_options=options) as delimited:
                 yield delimited.write
+
+
+def _json_line(row: dict[str, Any]) -> bytes:
+    """A row as JSON, which has neither dates, as ISO 8601 writes them, nor decimal numbers nor NaN."""
+
+    def plain(value: Any) -> Any:
+        if hasattr(value, "isoformat"):
+            return value.isoformat()
+        return float(value) if isinstance(value, Decimal) else str(value)
+
+    finite = {name: None if isinstance(value, float) and value != value else value for name, value in row.items()}
+    return json.dumps(finite, default=plain).encode() + b"\n"
 
 
 def embed_folder(

@@ -7,6 +7,7 @@ that a page somebody has changed is not taken for one.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import re
@@ -77,8 +78,7 @@ def check_files(
             _check_not_read(file, path)
         with open_folder(file.parent) as folder:
             folder.check_plain(file.name)
-        if not os.access(file.parent, os.W_OK):
-            raise PermissionError(f"The folder {str(file.parent)!r} cannot be written to. Choose another one.")
+        _check_writable(file.parent, file)
         if file.exists() and not replace and file not in mine:
             raise ValueError(f"{file} is there already. Give --force to replace it, or choose another name.")
 
@@ -106,8 +106,7 @@ def check_folder(folder: Path, reads: Iterable[str | Path | None] = ()) -> None:
     if not there.is_dir():
         why = "" if there == folder else f", so that {folder} cannot be one"
         raise ValueError(f"{there} is not a folder{why}. Choose another name.")
-    if not os.access(there, os.W_OK):
-        raise PermissionError(f"The folder {str(there)!r} cannot be written to. Choose another one.")
+    _check_writable(there, folder)
     place = folder.resolve()
     for path in map(_local, reads):
         if path is None or not path.exists():
@@ -158,6 +157,14 @@ def is_sealed(path: Path, command: str, *others: Path) -> bool:
     except (OSError, ValueError):  # not there, or no regular file
         return False
     return [found[2].decode(), *found[3].decode().split()] == digests
+
+
+def _check_writable(folder: Path, path: Path) -> None:
+    """The error that writing a path in a folder would end with, before any work is done."""
+    if not os.access(folder, os.W_OK):
+        fixed = hasattr(os, "statvfs") and os.statvfs(folder).f_flag & os.ST_RDONLY
+        code = errno.EROFS if fixed else errno.EACCES
+        raise OSError(code, os.strerror(code), str(path))
 
 
 def _check_not_read(file: Path, path: Path) -> None:

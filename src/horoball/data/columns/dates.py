@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["UNITS", "date_features", "days_since_1970", "parse_dates"]
+__all__ = ["UNITS", "date_features", "days_since_1970", "parse_dates", "text_of_dates"]
 
 UNITS = {"seconds": 86_400.0, "milliseconds": 86_400_000.0}  # of numbers that count from 1970: units of a day
 
@@ -74,3 +74,30 @@ def parse_dates(column: Any) -> Any:
             if found.null_count == column.null_count:
                 return found.cast(pa.date32()) if not clock else found
     return None
+
+
+def text_of_dates(dates: Any, like: Any) -> Any:
+    """Dates as the texts of a column are written; as ISO 8601 has them if these are of no format that is known.
+
+    Args:
+        dates: An Arrow array of dates or times.
+        like: Texts of a column, which may have gaps.
+
+    Example:
+        >>> import datetime, pyarrow as pa
+        >>> day = pa.array([datetime.date(2026, 1, 31)])
+        >>> text_of_dates(day, pa.chunked_array([["31.12.2025", None]])).to_pylist()
+        ['31.01.2026']
+        >>> text_of_dates(day, pa.chunked_array([["2025-12-31"]])).to_pylist()
+        ['2026-01-31']
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    texts = like.drop_null()
+    for clock in _CLOCKS if len(texts) else ():
+        for day in _FORMATS:
+            read = pc.strptime(texts, format=day + clock, unit="s", error_is_null=True)
+            if not read.null_count:
+                return pc.strftime(dates.cast(pa.timestamp("s"), safe=False), format=day + clock)
+    return dates.cast(pa.string())

@@ -12,7 +12,7 @@ from horoball.data.columns.number_cells import decimal_of, is_text_type, text_nu
 from horoball.data.files.gap_words import GAP_WORDS, gap_numbers
 from horoball.data.tables.column_types import OTHER, Column, Schema
 
-__all__ = ["Unseen", "decode", "encode", "level_text"]
+__all__ = ["Unseen", "decode", "encode", "level_gaps", "level_text"]
 
 
 def level_text(value: Any) -> str:
@@ -139,7 +139,7 @@ def _codes(column: Column, values: Any, unseen: Unseen | None) -> np.ndarray:
     import pyarrow as pa
 
     place = {level: float(number) for number, level in enumerate(column.levels)}
-    gaps = {*GAP_WORDS, *column.gaps, *(level_text(word) for word in gap_numbers(column.gaps))} - set(column.levels)
+    gaps = _gap_words(column)
     other = place.get(OTHER) if column.kind == "category" else None
     parts = []
     for chunk in values.chunks if isinstance(values, pa.ChunkedArray) else [values]:
@@ -153,6 +153,35 @@ def _codes(column: Column, values: Any, unseen: Unseen | None) -> np.ndarray:
         table = np.array([np.nan if code is None else code for code in (*found, None)], np.float32)
         parts.append(table[at])
     return np.concatenate(parts) if parts else np.empty(0, np.float32)
+
+
+def level_gaps(column: Column, values: Any) -> np.ndarray:
+    """Which cells of a column of levels are missing; a value that is none of the levels is there.
+
+    Args:
+        column: What the column is.
+        values: Its cells, an Arrow array.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> column = Column("b", "binary", "", form="text", levels=("no", "yes"))
+        >>> level_gaps(column, pa.array(["no", "maybe", "NA", None]))
+        array([False, False,  True,  True])
+    """
+    import pyarrow as pa
+
+    words, parts = _gap_words(column), []
+    for chunk in values.chunks if isinstance(values, pa.ChunkedArray) else [values]:
+        encoded = chunk if pa.types.is_dictionary(chunk.type) else chunk.dictionary_encode()
+        texts = encoded.dictionary.to_pylist()
+        gone = np.array([*(_is_gap(value, words) for value in texts), True])
+        parts.append(gone[encoded.indices.fill_null(len(texts)).to_numpy(zero_copy_only=False)])
+    return np.concatenate(parts) if parts else np.empty(0, bool)
+
+
+def _gap_words(column: Column) -> set[str]:
+    """Words that stand for a missing value of a column of levels, unless they are levels."""
+    return {*GAP_WORDS, *column.gaps, *(level_text(word) for word in gap_numbers(column.gaps))} - set(column.levels)
 
 
 def _is_gap(value: Any, gaps: set[str]) -> bool:

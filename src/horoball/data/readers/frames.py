@@ -5,6 +5,7 @@ Without text columns and gaps the same formats give tables of numbers, as those 
 
 from __future__ import annotations
 
+import codecs
 import datetime
 import io
 import zipfile
@@ -17,6 +18,7 @@ import numpy as np
 from horoball.data.columns.dates import parse_dates
 from horoball.data.columns.number_cells import about_odd, decimal_of, is_text_type, text_numbers
 from horoball.data.columns.profile import Profile
+from horoball.data.files.dialect import Dialect, find_dialect
 from horoball.data.files.gap_words import GAP_WORDS
 from horoball.data.files.limits import check_held
 from horoball.data.files.spreadsheets import column_of, read_sheet
@@ -26,7 +28,17 @@ from horoball.data.tables.array_table import ArrayTable
 from horoball.data.tables.column_names import some_names
 from horoball.data.tables.column_roles import ReadOptions, choose, with_index
 
-__all__ = ["FRAME_ENDINGS", "ending_of", "frame_of", "gives_arrow", "labels_of", "numbers_of", "read_frame_file"]
+__all__ = [
+    "FRAME_ENDINGS",
+    "dialect_of",
+    "ending_of",
+    "frame_as_written",
+    "frame_of",
+    "gives_arrow",
+    "labels_of",
+    "numbers_of",
+    "read_frame_file",
+]
 
 ReadFrame = Callable[[IO[bytes], str, Sequence[str], Sequence[str]], Any]
 
@@ -88,6 +100,7 @@ _FRAMES: dict[str, ReadFrame] = {
     ".jsonl": _read_json,
     ".parquet": _read_parquet,
 }
+_SAMPLE = 1 << 16  # bytes that tell how a text file is written
 _PACKED = (".csv.gz", ".tsv.gz", ".zip")
 FRAME_ENDINGS = (*_FRAMES, *_PACKED)
 
@@ -179,6 +192,63 @@ def _plain(cell: Any) -> Any:
     """A cell as Python has it; NaN is a gap."""
     cell = cell.item() if isinstance(cell, np.generic) else cell
     return None if isinstance(cell, float) and cell != cell else cell
+
+
+def frame_as_written(path: str) -> Any:
+    """The Arrow table of a file as it stands there: every cell of a text file is its text.
+
+    Args:
+        path: Path or URL of a file that `frame_of` takes.
+
+    Example:
+        >>> import pathlib, tempfile
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "rows.csv"
+        >>> _ = path.write_text("id,x" + chr(10) + "007,1.50" + chr(10) + "8,NA" + chr(10))
+        >>> frame_as_written(str(path)).to_pylist()
+        [{'id': '007', 'x': '1.50'}, {'id': '8', 'x': 'NA'}]
+    """
+    frame = _frame_of_file(path, (), ())
+    if dialect_of(path) is not None:
+        frame = _frame_of_file(path, frame.column_names, ())
+    frame.validate(full=True)
+    return frame
+
+
+def dialect_of(path: str) -> Dialect | None:
+    """How a text file writes its table; None for files of other formats.
+
+    Example:
+        >>> dialect_of("rows.parquet") is None
+        True
+    """
+    import fsspec
+
+    ending = ending_of(path)
+    if ending not in (".csv", ".tsv", *_PACKED):
+        return None
+    with fsspec.open(path, "rb") as file:
+        if ending == ".zip":
+            with zipfile.ZipFile(file) as archive:
+                held = [member for member in archive.infolist() if not _is_hidden(member.filename)]
+                member = next(member for member in held if ending_of(member.filename) in _FRAMES)
+                if ending_of(member.filename) not in (".csv", ".tsv"):
+                    return None
+                with archive.open(member) as inner:
+                    return _dialect_in(inner, member.filename)
+        if ending in _PACKED:
+            import gzip
+
+            with gzip.open(file, "rb") as unpacked:
+                return _dialect_in(unpacked, path)
+        return _dialect_in(file, path)
+
+
+def _dialect_in(file: IO[bytes], path: str) -> Dialect:
+    text = file.read(_SAMPLE)
+    if text.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        text = text[: len(text) // 2 * 2].decode("utf-16", "ignore").encode()
+    first, _, rest = text.removeprefix(codecs.BOM_UTF8).lstrip(b"\r\n").replace(b"\r\n", b"\n").partition(b"\n")
+    return find_dialect(first, rest, path)
 
 
 def _frame_of_file(path: str, aside: Sequence[str], gaps: Sequence[str]) -> Any:

@@ -1,0 +1,346 @@
+"""Tables with their gaps filled: all columns of the source, what was observed as it was, in the source's own types.
+
+A model sees columns as float32, so that what it gives back is no copy of what it was given. Here the source is read
+again, and only cells that are missing are changed. Cells of a text file stay the text that they are.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from horoball.data.columns.dates import text_of_dates
+from horoball.data.columns.encoding import level_gaps
+from horoball.data.files.parse_errors import parsing
+from horoball.data.readers.frames import dialect_of, ending_of, frame_as_written, frame_of
+from horoball.data.readers.mixed_parquet import is_parquet
+from horoball.data.readers.parquet import parquet_files
+from horoball.data.tables.column_types import Schema
+from horoball.data.tables.table import Table
+from horoball.export.embedding import write_table
+from horoball.storage.atomic import whole_file
+from horoball.training.table.run import Run
+
+__all__ = ["fill_data_frame", "fill_table", "gaps_of", "write_filled"]
+
+
+def write_filled(run: Run, data: str, table: Table, guesses: Any, path: Path) -> None:
+    """Write the rows of a file with their gaps filled to another file, as its name ends.
+
+    Args:
+        run: The fitted model.
+        data: The file that the rows were read from, or a folder of Parquet files.
+        table: The rows, as `Run.read` gives them.
+        guesses: Rows without gaps, an Arrow table as `Run.rows_of` gives it.
+        path: The file to write: .parquet, .csv, .tsv or .jsonl.
+
+    Example:
+        >>> import tempfile
+        >>> from horoball.training import TrainConfig
+        >>> from horoball.training.table.impute import impute
+        >>> from horoball.training.table.train import train
+        >>> folder = Path(tempfile.mkdtemp())
+        >>> lines = "".join(f"{i:03d},{i / 7:.1f},{'ab'[i % 2]}" + chr(10) for i in range(60))
+        >>> _ = (folder / "rows.csv").write_text("id,x,kind" + chr(10) + ",,b" + chr(10) + lines)
+        >>> from horoball.data.readers.mixed import read_columns
+        >>> table = read_columns(folder / "rows.csv", ids="id")
+        >>> run = train(table, {"hidden": (8,)}, TrainConfig(max_epochs=1), ids="id")
+        >>> write_filled(run, str(folder / "rows.csv"), table, run.rows_of(impute(run, table)), folder / "filled.csv")
+        >>> (folder / "filled.csv").read_text().splitlines()[2]
+        '000,0.0,a'
+    """
+    schema = table.schema if run.record.mixed and table.schema is not None else Schema(())
+    ending = path.suffix.lower()
+    if is_parquet(data):
+        written, dialect = _read_parquet(data), None
+    elif ending_of(data) is None:  # arrays and cells, which have no gaps
+        write_table(guesses, path)
+        return
+    else:
+        with parsing(data):
+            written, dialect = frame_as_written(data), dialect_of(data)
+    aside = [name for name in (run.label, table.name_column) if name is not None]
+    typed = written if dialect is None else frame_of(data, aside)
+    gaps = gaps_of(schema, table, typed)
+    lines = _json_lines(data, table.rows) if ending == ending_of(data) == ".jsonl" else None
+    if lines is not None:
+        _write_lines(lines, written.column_names, gaps, guesses, path)
+    elif dialect is None:
+        write_table(fill_table(written, gaps, guesses), path)
+    elif ending in (".csv", ".tsv") and (ending == ".tsv") == (dialect.delimiter == "\t"):
+        _write_text(_filled_text(written, typed, gaps, guesses, dialect.decimal), path, dialect.delimiter)
+    else:
+        filled = fill_table(_kept_text(typed, written, list(gaps)), gaps, guesses)
+        write_table(_numbers_of_text(filled, list(gaps), guesses, dialect.decimal), path)
+
+
+def _read_parquet(path: str) -> Any:
+    import fsspec
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    parts = []
+    for name in parquet_files(path):
+        with parsing(name, "Parquet file"), fsspec.open(name, "rb") as file:
+            parts.append(pq.read_table(file, page_checksum_verification=True))
+    return pa.concat_tables(parts)
+
+
+def gaps_of(schema: Schema, table: Table, typed: Any) -> dict[str, np.ndarray]:
+    """Which cells of the columns that a model was fitted to are missing.
+
+    A category that the model has not seen is missing to the model, and is there all the same.
+
+    Args:
+        schema: What the columns are.
+        table: The rows as the model is given them.
+        typed: The same rows as they were read, an Arrow table.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> from horoball.data.readers.mixed import read_columns, read_fitted
+        >>> rows = pa.table({"a": [0.5, None, 2.5], "b": ["x", "y", "x"]})
+        >>> table = read_columns(rows)
+        >>> gaps_of(table.schema, table, rows)["a"]
+        array([False,  True, False])
+    """
+    gone = np.concatenate([np.isnan(block.numpy()) for block in table.blocks()])
+    gaps = {}
+    for column, place in schema.slices():
+        gaps[column.name] = gone[:, place.start]
+        if column.levels:
+            gaps[column.name] = gaps[column.name] & level_gaps(column, typed.column(column.name))
+    return gaps
+
+
+def fill_table(frame: Any, gaps: dict[str, np.ndarray], guesses: Any) -> Any:
+    """An Arrow table with some of its cells exchanged, in the types that its columns have.
+
+    Args:
+        frame: The rows.
+        gaps: Which cells are to be exchanged, by column.
+        guesses: What for: the same rows of an Arrow table that has these columns.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> frame = pa.table({"id": ["007"], "n": pa.array([None], pa.int8())})
+        >>> fill_table(frame, {"n": np.array([True])}, pa.table({"n": [2.7]})).to_pylist()
+        [{'id': '007', 'n': 3}]
+    """
+    for number, field in enumerate(frame.schema):
+        gap = gaps.get(field.name)
+        if gap is None or not gap.any():
+            continue
+        column = _exchanged(frame.column(number), gap, guesses.column(field.name), field.name)
+        frame = frame.set_column(number, field if column.type == field.type else field.name, column)
+    return frame
+
+
+def fill_data_frame(frame: Any, gaps: dict[str, np.ndarray], guesses: Any) -> Any:
+    """A data frame of pandas with some of its cells exchanged; see `fill_table`.
+
+    Example:
+        >>> import pandas as pd, pyarrow as pa
+        >>> frame = pd.DataFrame({"n": [None, 5e8 + 0.1]})
+        >>> fill_data_frame(frame, {"n": np.array([True, False])}, pa.table({"n": [2.5, 0.0]}))["n"].tolist()
+        [2.5, 500000000.1]
+    """
+    import pyarrow as pa
+
+    filled = frame.copy()
+    names = {str(name): name for name in frame.columns}
+    for name, gap in gaps.items():
+        if not gap.any():
+            continue
+        column = frame[names[name]]
+        held = pa.Array.from_pandas(column)
+        if pa.types.is_string(held.type) or pa.types.is_dictionary(held.type) or pa.types.is_boolean(held.type):
+            values = guesses.column(name).to_pandas()
+        else:
+            values = _fitting(guesses.column(name), held.type, name).to_pandas()
+        # Cells of an object column may be of any type, also such as no array of one type can have.
+        cells = column.astype(object).to_numpy(copy=True)
+        cells[gap] = values.astype(object).to_numpy()[gap]
+        filled[names[name]] = type(column)(cells, index=column.index, dtype=column.dtype)
+    return filled
+
+
+def _exchanged(column: Any, gap: np.ndarray, guesses: Any, name: str) -> Any:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    kind = column.type
+    if pa.types.is_null(kind):
+        return guesses
+    if pa.types.is_dictionary(kind):
+        inner = _exchanged(column.cast(kind.value_type), gap, guesses, name)
+        return inner.dictionary_encode().cast(kind)
+    if pa.types.is_string_view(kind):
+        return _exchanged(column.cast(pa.large_string()), gap, guesses, name).cast(kind)
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        values = text_of_dates(guesses, column) if pa.types.is_temporal(guesses.type) else guesses.cast(pa.string())
+        values = values.cast(kind)
+    else:
+        values = _fitting(guesses, kind, name)
+    mask = pa.array(gap)
+    chosen = values.filter(mask)
+    return pc.replace_with_mask(column.combine_chunks(), mask, _one(chosen))
+
+
+def _one(column: Any) -> Any:
+    """An array without chunks."""
+    import pyarrow as pa
+
+    return pa.concat_arrays(column.chunks) if isinstance(column, pa.ChunkedArray) else column
+
+
+def _fitting(values: Any, kind: Any, name: str) -> Any:
+    """Values of a model in the type of a column: numbers are rounded where it holds whole ones."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if pa.types.is_duration(kind):  # which a model is given in seconds
+        parts = {"s": 1, "ms": 1e3, "us": 1e6, "ns": 1e9}[kind.unit]
+        return pc.round(pc.multiply(values.cast(pa.float64()), parts)).cast(pa.int64()).cast(kind)
+    if pa.types.is_temporal(kind) and pa.types.is_temporal(values.type):
+        return values.cast(pa.timestamp("us")).cast(kind, safe=False)
+    if pa.types.is_integer(kind):
+        low, high = _range(kind)
+        whole = pc.round(values.cast(pa.float64(), safe=False))
+        beyond = int(pc.sum(pc.or_(pc.less(whole, low), pc.greater(whole, high))).as_py() or 0)
+        if beyond:
+            warnings.warn(
+                f"Column {name[:40]!r}: {beyond:,} values of the model are beyond what {kind} holds, and are given as "
+                "its largest or smallest number.",
+                stacklevel=2,
+            )
+            values = pc.min_element_wise(pc.max_element_wise(whole, low), high)
+        return (values if pa.types.is_integer(values.type) else pc.round(values)).cast(kind, safe=False)
+    if pa.types.is_decimal(kind):
+        return pc.round(values.cast(pa.float64()), ndigits=kind.scale).cast(kind, safe=False)
+    return values.cast(kind, safe=False)
+
+
+def _range(kind: Any) -> tuple[float, float]:
+    """The numbers that an integer type holds; of 64 bits, those that a float does too."""
+    info = np.iinfo(kind.to_pandas_dtype())
+    return float(info.min), float(min(info.max, 2**63 - 1024) if info.bits == 64 else info.max)
+
+
+def _filled_text(written: Any, typed: Any, gaps: dict[str, np.ndarray], guesses: Any, decimal: str) -> Any:
+    """The text of all cells, with guesses written as the other cells of their column are."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    for number, name in enumerate(written.column_names):
+        gap = gaps.get(name)
+        if gap is None or not gap.any():
+            continue
+        column, values, mask = written.column(number), guesses.column(name), pa.array(gap)
+        if pa.types.is_temporal(values.type):
+            there = column.filter(pc.invert(mask))
+            texts = text_of_dates(values.filter(mask), there).cast(pa.string())
+        else:
+            plain = values.filter(mask).cast(pa.string())
+            if pa.types.is_floating(values.type):
+                plain = pc.replace_substring(plain, ".", decimal)
+            elif not pa.types.is_integer(values.type):
+                plain = _as_others(plain, column, typed.column(number))
+            texts = plain
+        column = pc.replace_with_mask(column.combine_chunks(), mask, _one(texts))
+        written = written.set_column(number, name, column)
+    return written
+
+
+def _as_others(texts: Any, column: Any, typed: Any) -> Any:
+    """Truths as the column writes them: yes and no may be True, TRUE or 1."""
+    import pyarrow as pa
+
+    if not pa.types.is_boolean(typed.type):
+        return texts
+    said = {"true": "true", "false": "false"}
+    for text, truth in zip(column.to_pylist(), typed.to_pylist(), strict=True):
+        if truth is not None:
+            said["true" if truth else "false"] = text
+    return pa.chunked_array([pa.array([said[text] for text in texts.to_pylist()], pa.string())])
+
+
+def _kept_text(typed: Any, written: Any, used: Sequence[str]) -> Any:
+    """Columns of a text file with their types; one that a model does not use stays text if numbers would lose zeros."""
+    import pyarrow as pa
+
+    for number, name in enumerate(typed.column_names):
+        column = typed.column(number)
+        if name in used or not pa.types.is_integer(column.type):
+            continue
+        texts = written.column(number).to_pylist()
+        if any(
+            value is not None and str(value) != text.strip()
+            for value, text in zip(column.to_pylist(), texts, strict=True)
+        ):
+            kept = [None if value is None else text for value, text in zip(column.to_pylist(), texts, strict=True)]
+            typed = typed.set_column(number, name, pa.array(kept, pa.string()))
+    return typed
+
+
+def _numbers_of_text(frame: Any, used: Sequence[str], guesses: Any, decimal: str) -> Any:
+    """Columns of numbers that were read as text, because of cells that were none, as numbers."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    columns = {}
+    for name, column in zip(frame.column_names, frame.columns, strict=True):
+        kind = guesses.column(name).type if name in used else column.type
+        if pa.types.is_string(column.type) and (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
+            column = pc.replace_substring(pc.utf8_trim_whitespace(column), decimal, ".").cast(pa.float64())
+        columns[name] = column
+    return pa.table(columns)  # without what the reader has noted of the fields
+
+
+def _write_lines(
+    lines: list[dict[str, Any]], columns: list[str], gaps: dict[str, np.ndarray], guesses: Any, path: Path
+) -> None:
+    """Write the objects of a file of JSON lines as they are, with what they lack."""
+    import pyarrow as pa
+
+    for name, gap in gaps.items():
+        values = guesses.column(name)
+        if pa.types.is_temporal(values.type):
+            texts = [text if isinstance(text := line.get(name), str) else None for line in lines]
+            values = text_of_dates(values, pa.chunked_array([texts], pa.string()))
+        for number, value in zip(np.flatnonzero(gap), values.filter(pa.array(gap)).to_pylist(), strict=True):
+            lines[number][name] = value
+    with whole_file(path) as file:
+        for line in lines:
+            kept = {name: line[name] for name in columns if name in line}
+            file.write(json.dumps(kept, ensure_ascii=False).encode() + b"\n")
+
+
+def _json_lines(path: str, rows: int) -> list[dict[str, Any]] | None:
+    """The objects of a file with one on each line; None if it is written otherwise."""
+    import fsspec
+
+    with fsspec.open(path, "rb") as file:
+        try:
+            lines = [json.loads(line) for line in file if line.strip()]
+        except (ValueError, RecursionError):
+            return None
+    return lines if len(lines) == rows and all(isinstance(line, dict) for line in lines) else None
+
+
+def _write_text(frame: Any, path: Path, delimiter: str) -> None:
+    """Write text as it is: quotes are where they are needed."""
+    with whole_file(path) as file:
+        lines = io.TextIOWrapper(file, "utf-8", newline="", write_through=True)
+        writer = csv.writer(lines, delimiter=delimiter, lineterminator="\n")
+        writer.writerow(frame.column_names)
+        for batch in frame.to_batches(max_chunksize=1 << 14):
+            writer.writerows(zip(*(column.to_pylist() for column in batch.columns), strict=True))
+        lines.detach()
