@@ -161,7 +161,9 @@ def fill_data_frame(frame: Any, gaps: dict[str, np.ndarray], guesses: Any) -> An
             continue
         column = frame[names[name]]
         held = pa.Array.from_pandas(column)
-        if pa.types.is_string(held.type) or pa.types.is_dictionary(held.type) or pa.types.is_boolean(held.type):
+        if pa.types.is_string(held.type) and pa.types.is_temporal(guesses.column(name).type):
+            values = text_of_dates(guesses.column(name), held).to_pandas()
+        elif pa.types.is_string(held.type) or pa.types.is_dictionary(held.type) or pa.types.is_boolean(held.type):
             values = guesses.column(name).to_pandas()
         else:
             values = _fitting(guesses.column(name), held.type, name).to_pandas()

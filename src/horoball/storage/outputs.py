@@ -127,7 +127,7 @@ def sealed(page: str, command: str, *others: str) -> bytes:
 
     Example:
         >>> sealed("<p>\n", "view")[:24]
-        b'<p>\n<!-- horoball view 5'
+        b'<p>\n<!-- horoball view f'
     """
     content = page.encode() if page.endswith("\n") else f"{page}\n".encode()
     digests = [_digest(content), *(_digest(other.encode()) for other in others)]
