@@ -259,3 +259,22 @@ def test_an_estimator_gives_data_frames_back_with_all_columns() -> None:
                 assert not filled[name].isna().any(), name
         for name in ("income", "small", "nan", "kind", "at"):
             assert filled[name].dtype == frame[name].dtype, name
+
+
+@pytest.mark.parametrize("ending", [".csv", ".parquet"])
+def test_words_that_the_user_calls_gaps_are_filled(tmp_path: Path, ending: str) -> None:
+    rng = np.random.default_rng(0)
+    ages = [f"{age:.1f}" for age in rng.normal(40, 5, ROWS)]
+    ages[3], ages[4] = "unknown", "-999"
+    kinds = [f"k{i % 3}" for i in range(ROWS)]
+    kinds[5] = "unknown"
+    pd.DataFrame({"age": ages, "kind": kinds}).to_csv(tmp_path / "rows.csv", index=False)
+    done("fit", tmp_path / "rows.csv", "-o", tmp_path / "run", "--na", "unknown,-999", *FIT[:-2])
+    done("impute", tmp_path / "run", tmp_path / "rows.csv", "-o", tmp_path / f"filled{ending}", *IMPUTE)
+    text = ending == ".csv"
+    after = pd.read_csv(tmp_path / "filled.csv", dtype=str) if text else pd.read_parquet(tmp_path / "filled.parquet")
+    assert after["kind"][5] in ("k0", "k1", "k2")
+    assert after["kind"].drop(index=5).tolist() == [kind for i, kind in enumerate(kinds) if i != 5]
+    for i, (was, now) in enumerate(zip(ages, after["age"], strict=True)):
+        assert 0 < float(now) < 100
+        assert i in (3, 4) or now == (was if text else float(was))

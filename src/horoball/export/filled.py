@@ -18,10 +18,10 @@ import numpy as np
 
 from horoball.data.columns.dates import text_of_dates
 from horoball.data.columns.encoding import level_gaps
+from horoball.data.files.parquet_folders import parquet_files
 from horoball.data.files.parse_errors import parsing
 from horoball.data.readers.frames import dialect_of, ending_of, frame_as_written, frame_of
 from horoball.data.readers.mixed_parquet import is_parquet
-from horoball.data.readers.parquet import parquet_files
 from horoball.data.tables.column_types import Schema
 from horoball.data.tables.table import Table
 from horoball.export.embedding import write_table
