@@ -13,12 +13,12 @@ import torch
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from torch import Tensor
 
+from horoball.data.columns.filling import fill_data_frame, fill_table, gaps_of
 from horoball.data.readers.frames import frame_of
 from horoball.data.tables.table import Table
 from horoball.estimators.places import PLACES, load_places, places_of, save_places, table_points
 from horoball.estimators.rows import TakesRows
 from horoball.estimators.trees import table_taxonomy, table_tree
-from horoball.export.filled import fill_data_frame, fill_table, gaps_of
 from horoball.hierarchy.taxonomies import Placed, Placer, Taxonomy
 from horoball.hierarchy.taxonomies.group_names import NameGroup
 from horoball.hierarchy.trees.grow import MAX_LEAVES
