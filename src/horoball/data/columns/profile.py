@@ -174,12 +174,16 @@ class Profile:
 
     def _count(self, values: list[Any], times: np.ndarray) -> None:
         assert self.counts is not None  # noqa: S101  the caller has looked
-        self.repeats |= bool((times > 1).any()) or any(value in self.counts for value in values)
+        new = not self.counts
+        self.repeats |= bool((times > 1).any()) or not (new or self.counts.keys().isdisjoint(values))
         if len(values) > _MOST_DISTINCT:  # they need not be counted one by one first
             self.counts = None
             return
-        for value, count in zip(values, times.tolist(), strict=True):
-            self.counts[value] += count
+        counts = dict(zip(values, times.tolist(), strict=True))
+        if new:
+            self.counts = Counter(counts)
+        else:
+            self.counts.update(counts)
         if len(self.counts) > _MOST_DISTINCT:
             self.counts = None
 

@@ -347,13 +347,13 @@ def numbers_of(frame: Any, options: ReadOptions, where: str) -> ArrayTable:
     """
     import pyarrow as pa
 
-    names = list(frame.column_names)
+    names, schema = list(frame.column_names), frame.schema  # to ask a table for it takes as long as it has columns
     columns, label, ids, name_column = choose(names, with_index(options, names, where), where)
     arrays = []
     for name in columns:
         column = frame.column(name)
         if is_text_type(column.type):
-            numbers = _text_numbers(frame, column, name, options, where)
+            numbers = _text_numbers(column, schema.field(name), options, where)
             column = column if numbers is None else numbers
         if not any(test(column.type) for test in (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean)):
             raise ValueError(
@@ -370,18 +370,19 @@ def numbers_of(frame: Any, options: ReadOptions, where: str) -> ArrayTable:
     return table
 
 
-def _text_numbers(frame: Any, column: Any, name: str, options: ReadOptions, where: str) -> Any:
+def _text_numbers(column: Any, field: Any, options: ReadOptions, where: str) -> Any:
     """Numbers of a column of text; None if too few of its cells are."""
     import pyarrow as pa
 
-    profile = Profile(name, column.type, options.na, decimal_of(frame.schema.field(name)))
+    name, decimal = field.name, decimal_of(field)
+    profile = Profile(name, column.type, options.na, decimal)
     for chunk in column.chunks:
         profile.add(chunk)
     if profile.numbers is None:
         return None
     if profile.odd:
         raise ValueError(about_odd({name: profile.odd}, where))
-    x = text_numbers(column, name, gaps=options.na, decimal=decimal_of(frame.schema.field(name)))
+    x = text_numbers(column, name, gaps=options.na, decimal=decimal)
     return pa.chunked_array([pa.array(x, from_pandas=True)])
 
 

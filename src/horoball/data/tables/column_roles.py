@@ -83,7 +83,8 @@ def choose(names: list[str], options: ReadOptions, where: str) -> Chosen:
     name_column = "row" if ids is None else "name" if ids in (*_FIRST, _ANYWHERE) else ids
     if options.columns is None:
         return Chosen([name for name in names if name not in (label, ids)], label, ids, name_column)
-    missing = [name for name in options.columns if name not in names]
+    known = set(names)
+    missing = [name for name in options.columns if name not in known]
     if missing:
         raise ValueError(
             f"{where} lacks {len(missing):,} of the model's {len(options.columns):,} columns: {some_names(missing)}. "
