@@ -91,6 +91,13 @@ def fit_graph(
             "--id", help="Column of --features with the names of the nodes. Without it rows are in the order of nodes."
         ),
     ] = None,
+    comment: Annotated[
+        str | None,
+        typer.Option(
+            help="What comments in a text file begin with, wherever they stand, such as '#'; 'none' if there are none. "
+            "[default: lines before the first edge that begin with # or %]"
+        ),
+    ] = None,
     test: Annotated[
         float, typer.Option(help="Fraction of the edges to hold out for `evaluate`. Useful: 0.05 to 0.2.")
     ] = 0.0,
@@ -169,7 +176,7 @@ def fit_graph(
             raise ValueError(f"--non-edges is a whole number, 'all' or 'auto', got {non_edges!r}.")
         drawn = int(non_edges)
     known = None if features is None else read(features, ids=id_)
-    graph = read_graph(edges, known, directed=directed)
+    graph = read_graph(edges, known, directed=directed, comment=comment)
     model, config = graph_fit(graph, **options)
     progress = Silent() if quiet else shown(console)
     try:

@@ -51,9 +51,8 @@ def log(caplog):
         ("old_mac.csv", "a,b\r" + TEXT.replace(" ", ",").replace("\n", "\r")),
         ("mixed.txt", "0\t1\n 2   0 \n\n1 \t 3\n2 3"),
         ("commas.edges", TEXT.replace(" ", ", ")),
-        ("comments.txt", "# Nodes: 4\n% sym\n" + TEXT.replace("1 3", "# 9 9\n  # 7 7\n1 3") + "# end"),
+        ("comments.txt", "# Nodes: 4\n% sym\n\n  # 7 7\n" + TEXT),
         ("indented.txt", "  # 7 7\n" + TEXT),
-        ("indented_below.txt", TEXT + "  # a note\n"),
         ("zeros.edges", "0 1 007\n2 0 0x1\n1 3 0.05\n2 3 1e-05\n"),
         ("weights.edges", "0 1 0.5\n2 0 1\n1 3 2\n2 3 7e-3\n"),
         ("networkx.edgelist", "0 1 {}\n2 0 {'weight': 3}\n1 3 {'weight': 3, 'a': 1}\n2 3 {}\n"),
@@ -72,6 +71,37 @@ def test_text_files_give_the_same_graph(write, name, text):
     assert graph.edges.tolist() == EDGES
     assert graph.nodes == 4
     assert graph.names is None
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.tsv", "a.txt"])
+@pytest.mark.parametrize("mark", "#%")
+def test_nodes_may_begin_with_a_mark(write, name, mark, caplog):
+    edges = [(f"{mark}tag{i}", f"user{i % 5}") for i in range(30)] + [("user0", f"{mark}end")]
+    between = {"a.csv": ",", "a.tsv": "\t", "a.txt": " "}[name]
+    header = f"source{between}target\n" if name != "a.txt" else "user1 user2\n"
+    text = header + "".join(between.join(edge) + "\n" for edge in edges)
+    assert len(read_graph(write(name, text)).edges) == len(edges) + (name == "a.txt")
+    whole = text if name == "a.txt" else text.removeprefix(header)
+    assert len(read_graph(write(name, whole), comment="none").edges) == len(edges) + (name == "a.txt")
+
+
+def test_lines_before_the_edges_that_look_like_edges_are_told(write, caplog):
+    assert len(read_graph(write("a.csv", "#a,b\n#b,c\nd,e\ne,f\nd,f\n")).edges) == 3
+    assert "2 lines before the edges" in caplog.text
+    assert "--comment none" in caplog.text
+    with pytest.raises(ValueError, match=r"has no edges.*--comment none"):
+        read_graph(write("b.csv", "#a,#b\n#b,#c\n"))
+    caplog.clear()
+    read_graph(write("c.txt", "# Nodes: 3 Edges: 2\n# FromNodeId\tToNodeId\n0\t1\n1\t2\n"))
+    assert not caplog.text
+
+
+@pytest.mark.parametrize("line", ["# 9 9", "  # 7 7", "  # a note", "#9 9", "% end", "#"])
+def test_what_may_be_a_comment_among_edges_is_refused_until_it_is_told(write, line):
+    path = write("a.txt", TEXT.replace("1 3", f"{line}\n1 3"))
+    with pytest.raises(ValueError, match=rf"line \d: {line.strip()!r} may be an edge or a comment.*--comment"):
+        read_graph(path)
+    assert read_graph(path, comment=line.strip()[0]).edges.tolist() == EDGES
 
 
 def test_other_files_give_the_same_graph(tmp_path):

@@ -22,12 +22,14 @@ _PART = 1 << 20  # bytes that are decompressed at once
 _COMPRESSED = (".gz", ".bz2", ".xz", ".zst", ".zip")
 
 
-def read_edge_file(path: str) -> Ends | np.ndarray | Any:
+def read_edge_file(path: str, comment: str | None = None) -> Ends | np.ndarray | Any:
     """The edges of a file: two columns of ids, an array of pairs, or a scipy sparse adjacency matrix.
 
     Args:
         path: A path or URL. `.csv`, `.tsv`, `.parquet`, `.npy` and `.npz` are told by their endings, Matrix Market by
             its first line; anything else is lines of ids between blanks, tabs or commas. `.gz` may follow.
+        comment: What lines of text that are comments begin with; without it they are those before the first edge that
+            begin with # or %.
 
     Example:
         >>> read_edge_file("missing.edges")
@@ -54,7 +56,7 @@ def read_edge_file(path: str) -> Ends | np.ndarray | Any:
             # scipy reads on beyond a last line that has no end (version 1.17), and ends the process.
             _check_entries(io.BytesIO(data + b"\n"), len(data))
             return scipy.io.mmread(io.BytesIO(data + b"\n"))
-    return EdgeLines(path, data, {".csv": ",", ".tsv": "\t"}.get(ending)).ends()
+    return EdgeLines(path, data, {".csv": ",", ".tsv": "\t"}.get(ending), comment).ends()
 
 
 def _refuse_networkx(path: str, ending: str, start: bytes) -> None:

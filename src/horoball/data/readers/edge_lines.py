@@ -19,7 +19,8 @@ _LOG = logging.getLogger("horoball")
 _NAMES = (  # of columns that hold ends
     ("source", "target"), ("from", "to"), ("src", "dst"), ("u", "v"), ("head", "tail"), ("subject", "object")
 )  # fmt: skip
-_COMMENT = re.compile(rb"^[ \t]*[#%].*\n?", re.MULTILINE)
+_BEFORE = re.compile(rb"(?:[ \t]*(?:[#%].*)?\n)*(?:[ \t]*[#%].*\Z)?")  # lines before the edges: comments, empty lines
+_MARKED = re.compile(rb"^[ \t]*[#%].*", re.MULTILINE)
 _ZERO = re.compile(rb"(?<![\w.])0[0-9xX]")
 _ZERO_FIRST = "^[+-]?0[0-9xX]"
 _AFTER_TWO = re.compile(rb"^(\S+ \S+) .*$", re.MULTILINE)
@@ -73,29 +74,84 @@ class EdgeLines:
     pyarrow reads millions of lines a second, but knows neither comments nor runs of blanks, so that both are taken
     out of the bytes first. Lines are looked at one by one only to say which is wrong.
 
+    Comments are lines before the first edge, or before the header, that begin with # or %. Further down #cat is a node;
+    what may be a comment there is refused until `comment` says what it is.
+
     Args:
         path: The file's name, for messages.
         data: What it holds.
         delimiter: What stands between columns; told by the lines if None.
+        comment: What comments begin with, wherever they stand, such as "#"; "none" if no line is one.
 
     Example:
         >>> EdgeLines("a.txt", b"# pets\ncat  animal\ndog animal 0.5\n", None).ends().first.to_pylist()
         ['cat', 'dog']
     """
 
-    def __init__(self, path: str, data: bytes, delimiter: str | None) -> None:
+    def __init__(self, path: str, data: bytes, delimiter: str | None, comment: str | None = None) -> None:
         self.path, self.table, self.problem = path, delimiter is not None, ""
         self.original = data.removeprefix(b"\xef\xbb\xbf").replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        comments = self._comments(comment)
         data = self.original
-        if b"#" in data or b"%" in data:
-            data = _COMMENT.sub(b"", data)
         data = data.strip(b" \n") if delimiter != "\t" else data.strip(b"\n")
         if not data:
-            raise ValueError(f"{path} is empty: it has no edges. Expected a line with two node ids for each edge.")
+            more = ' If lines that begin with # or % are edges, say so: --comment none (comment="none").' * bool(
+                comments
+            )
+            raise ValueError(
+                f"{path} is empty: it has no edges. Expected a line with two node ids for each edge.{more}"
+            )
         self.delimiter = delimiter or self._delimiter(data)
         # pyarrow takes a single line without an end for none.
         self.data = (_single_blanks(data) if self.delimiter == " " else data) + b"\n"
         self.first = self._fields(self.data.split(b"\n", 1)[0])
+        if comment is None:
+            self._tell_comments(comments)
+            self._refuse_marked()
+
+    def _comments(self, comment: str | None) -> bytes:
+        """The lines before the first edge; they, or all that are said to be comments, are emptied in the original."""
+        if comment is None:
+            found = _BEFORE.match(self.original)
+            before = found[0] if found else b""
+            self.original = b"\n" * before.count(b"\n") + self.original[len(before) :]
+            return before if b"#" in before or b"%" in before else b""
+        if not comment.strip():
+            raise ValueError('Comments begin with a text such as "#" (--comment), or are "none"; got an empty text.')
+        if comment != "none":
+            marked = rb"^[ \t]*" + re.escape(comment.strip().encode()) + rb".*"
+            self.original = re.sub(marked, b"", self.original, flags=re.MULTILINE)
+        return b""
+
+    def _tell_comments(self, comments: bytes) -> None:
+        """Say which lines were taken for comments, if they might be edges: they have as many columns."""
+        lines = [line for line in comments.split(b"\n") if line.strip()]
+        like = [line for line in lines if len(self._fields(line)) == len(self.first) and not _IS_PROSE.match(line)]
+        if len(like) > 1:
+            _LOG.warning(
+                "Comments: %d lines before the edges of %s, such as %r. If they are edges, say so: --comment none "
+                '(comment="none").',
+                len(lines),
+                self.path,
+                like[0].decode(errors="replace")[:40],
+            )
+
+    def _refuse_marked(self) -> None:
+        """Refuse a line among the edges that may be a comment: its mark stands alone, or all other ids are numbers."""
+        marked = _MARKED.search(self.data)
+        if marked is None:
+            return
+        alone = next((each for each in _MARKED.finditer(self.data) if _IS_PROSE.match(each[0])), None)
+        rest = [line for line in _MARKED.sub(b"", self.data).split(b"\n") if line.strip()][1:]
+        if alone is None and not (rest and all(_is_number(self._fields(line)[0]) for line in rest)):
+            return
+        shown = (alone or marked)[0].decode(errors="replace").strip()
+        number = next(n for n, line in enumerate(self.original.split(b"\n"), 1) if _same(line, shown))
+        raise ValueError(
+            f"{self.path}, line {number}: {shown[:40]!r} may be an edge or a comment. Comments stand before the edges; "
+            f"if it is one, say so: --comment {shown[:1]!r} (comment={shown[:1]!r}), and if it is an edge, --comment "
+            'none (comment="none").'
+        )
 
     def _delimiter(self, data: bytes) -> str:
         """A tab if it is in every line, since names may hold blanks then; a comma if the first line has no blank."""
@@ -218,7 +274,7 @@ class EdgeLines:
     def _refuse_lines(self, columns: tuple[int, int], missing: tuple[str, ...] = ()) -> None:
         """Name the first line that lacks an end, if there is one."""
         for number, line in enumerate(self.original.split(b"\n"), 1):
-            if not line.strip() or line.lstrip()[:1] in (b"#", b"%"):
+            if not line.strip():
                 continue
             fields = self._fields(line)
             shown = repr(line.decode(errors="replace").strip()[:40])
@@ -231,6 +287,14 @@ class EdgeLines:
                 raise ValueError(
                     f"{self.path}, line {number}: a node id is missing: {shown}. Fill or drop such lines first."
                 )
+
+
+_IS_PROSE = re.compile(rb"^[ \t]*[#%][#% \t]*([ \t]|$)")  # a mark by itself, as before the words of a comment
+
+
+def _same(line: bytes, shown: str) -> bool:
+    """Whether a line is the one that is shown, which may have other blanks."""
+    return line.decode(errors="replace").split() == shown.split()
 
 
 _MISSING = ("", "na", "n/a", "#n/a", "nan", "-nan", "null", "<na>", "none")  # what pyarrow takes for no number

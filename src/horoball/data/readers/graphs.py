@@ -26,13 +26,14 @@ __all__ = ["read_graph"]
 _LOG = logging.getLogger("horoball")
 
 
-def read_graph(source: Any, features: Any = None, *, directed: bool = False) -> Graph:
+def read_graph(source: Any, features: Any = None, *, directed: bool = False, comment: str | None = None) -> Graph:
     """A graph from a source; weights, self-loops and repeated edges are left out, and the log says so.
 
     - a path or URL, also with `.gz`: `.csv`, `.tsv` and `.parquet` (columns source and target, from and to, src and
       dst, u and v, head and tail, subject and object, or the first two unless they are facts (head, relation, tail)
       without such names), a saved scipy sparse adjacency (`.npz`), Matrix Market, an array of pairs
-      (`.npy`), and anything else as lines of two ids; lines that begin with # or % are comments;
+      (`.npy`), and anything else as lines of two ids; lines before the first edge that begin with # or % are
+      comments;
     - a networkx graph, a `Data` of PyTorch Geometric with its features, a scipy sparse adjacency;
     - pairs of node ids: an integer array or tensor of shape (m, 2), also (2, m) unless m is 2, a list of pairs of
       anything hashable, also with a weight, a pandas or polars data frame;
@@ -49,6 +50,8 @@ def read_graph(source: Any, features: Any = None, *, directed: bool = False) -> 
             such as `read("people.csv", ids="name")`.
         directed: Whether an edge goes from a child to its parent: the first of a pair, the source of an edge, the row
             of a matrix is the child. Otherwise directions are left out.
+        comment: Of a text file: what comments begin with, wherever they stand, such as "#"; "none" if there are none,
+            so that #cat is a node in the first line, too.
 
     Example:
         >>> graph = read_graph([("lion", "cat"), ("cat", "mammal"), ("dog", "mammal")])
@@ -58,7 +61,7 @@ def read_graph(source: Any, features: Any = None, *, directed: bool = False) -> 
     where = str(source) if isinstance(source, str | Path) else f"The {type(source).__name__}"
     if isinstance(source, str | Path):
         with parsing(source):
-            graph = _graph(read_edge_file(str(source)), where, directed)
+            graph = _graph(read_edge_file(str(source), comment), where, directed)
     else:
         graph = _as_asked(source, directed) if isinstance(source, Graph) else _graph(source, where, directed)
     if not len(graph.edges):
