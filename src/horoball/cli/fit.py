@@ -144,7 +144,7 @@ def fit(
         int | None,
         typer.Option(
             help="Epochs without a lower validation loss before stopping; 0 for never. Useful: 10 to 50. [default: "
-            "auto, 0 for maps; otherwise 20, and 160 steps]"
+            "auto, 0 for maps and 20 otherwise, 160 steps at least]"
         ),
     ] = None,
     device: Device = None,
