@@ -12,6 +12,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -19,7 +20,7 @@ from torch import Tensor, nn
 
 import horoball as hb
 
-Step = Callable[[], None]
+Step = Callable[[], Any]
 
 
 class Row(NamedTuple):
@@ -45,10 +46,10 @@ def interleaved(subject: Step, reference: Step, turns: int, seconds: float = 0.0
 
 
 def _time(step: Step, count: int) -> float:
-    start = time.perf_counter()
+    start = time.process_time()  # of this process: what others take of the machine does not count
     for _ in range(count):
         step()
-    return (time.perf_counter() - start) / count
+    return (time.process_time() - start) / count
 
 
 def normals(turns: int, compiled: bool) -> list[Row]:
@@ -136,6 +137,7 @@ def peers(turns: int) -> list[Row]:
     )
     step = _sum_backward(lambda: theirs.expmap(x, v))
     rows.append(Row("  the same, geoopt 0.5.1", interleaved(step, plain, turns), None))
+    rows += _transports(ball, theirs, turns)
     points, grad = torch.randn(320, 2, requires_grad=True), torch.randn(320, 600)
     point, normal = (
         (0.3 * torch.randn(600, 2)).tanh_().mul_(0.5).requires_grad_(),
@@ -151,6 +153,21 @@ def peers(turns: int) -> list[Row]:
         distance.backward(grad)
 
     rows.append(Row("  the same, geoopt 0.5.1 dist2plane", interleaved(their_layer, linear, turns), None))
+    return rows
+
+
+def _transports(ball: hb.PoincareBall, theirs: Any, turns: int) -> list[Row]:
+    """Parallel transport beside geoopt's at the size of a batch, where what costs is to start operations."""
+    rows = []
+    for d in (2, 10):
+        z, y, v = (torch.randn(128, d) for _ in range(3))
+        ends = ball.to_ball(z), ball.to_ball(y)
+        ratio = interleaved(partial(ball.transport, z, y, v), partial(theirs.transp, *ends, v), turns)
+        rows.append(Row(f"transport / geoopt 0.5.1, 128 × {d}, without gradients", ratio, 2.0))
+        z, y, v, x, w = (part.clone().requires_grad_() for part in (z, y, v, *ends))
+        ours, other = _sum_backward(partial(ball.transport, z, y, v)), _sum_backward(partial(theirs.transp, x, w, v))
+        ratio = interleaved(ours, other, turns)
+        rows.append(Row(f"transport / geoopt 0.5.1, 128 × {d}, with gradients", ratio, 2.0))
     return rows
 
 

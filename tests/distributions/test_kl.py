@@ -342,3 +342,67 @@ def test_at_one_mean_the_gradient_in_it_is_zero(distribution: type) -> None:
     q, p = distribution(loc, torch.ones(4, 1), ball), distribution(torch.zeros(2), torch.ones(1), ball)
     kl_divergence(q, p).sum().backward()
     assert torch.equal(loc.grad, torch.zeros(4, 2))
+
+
+def isotropic(kind: str, at: Tensor) -> BallNormal:
+    """From one vector of parameters: the mean, and the scale before its softplus."""
+    return KINDS[kind](at[:-1], torch.nn.functional.softplus(at[-1:]), PoincareBall(1.3))
+
+
+# torch loads its decompositions for forward mode, which are scripts, at the first call.
+@pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated:DeprecationWarning")
+@pairs
+@pytest.mark.parametrize("d", [2, 5])
+def test_transforms_of_torch_give_the_derivatives_of_autograd(q_kind: str, p_kind: str, d: int) -> None:
+    p = normal(p_kind, PoincareBall(1.3), d=d, at=0.7, sigma=1.1)
+    rows = torch.randn(3, d + 1, dtype=torch.float64)
+
+    def divergence(at: Tensor) -> Tensor:
+        return kl_divergence(isotropic(q_kind, at), p)
+
+    assert_close(torch.func.vmap(divergence)(rows), torch.stack([divergence(at) for at in rows]), "integral")
+    leaf = rows.clone().requires_grad_()
+    expected = torch.autograd.grad(torch.stack([divergence(at) for at in leaf]).sum(), leaf)[0]
+    for transform in (torch.func.grad, torch.func.jacrev, torch.func.jacfwd):
+        assert_close(torch.func.vmap(transform(divergence))(rows), expected, "integral")
+        assert_close(transform(divergence)(rows[0]), expected[0], "integral")
+    step = 1e-5 * torch.eye(d + 1, dtype=torch.float64)
+    slope = torch.func.grad(divergence)
+    differences = torch.stack([(slope(rows[0] + each) - slope(rows[0] - each)) / 2e-5 for each in step])
+    hessian = torch.func.hessian(divergence)(rows[0])
+    torch.testing.assert_close(hessian, differences, rtol=1e-7, atol=1e-7)
+    assert_close(torch.autograd.functional.hessian(divergence, rows[0]), hessian, "integral")
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated:DeprecationWarning")
+@pytest.mark.parametrize("kind", ["diagonal", "full"])
+def test_transforms_go_through_cubature(kind: str) -> None:
+    p = normal("riemannian", PoincareBall(1.0), at=0.7)
+
+    def divergence(at: Tensor) -> Tensor:
+        diagonal = torch.diag_embed(at[2:4].exp())
+        below = at[4] * torch.tensor([[0.0, 0.0], [1.0, 0.0]], dtype=torch.float64)
+        scale = {"scale": at[2:4].exp()} if kind == "diagonal" else {"scale_tril": diagonal + below}
+        return kl_divergence(WrappedNormal(at[:2], ball=PoincareBall(1.0), **scale), p)
+
+    rows = 0.5 * torch.randn(3, 5, dtype=torch.float64)
+    leaf = rows.clone().requires_grad_()
+    expected = torch.autograd.grad(torch.stack([divergence(at) for at in leaf]).sum(), leaf)[0]
+    assert_close(torch.func.vmap(torch.func.grad(divergence))(rows), expected, "integral")
+    assert_close(torch.func.jacfwd(divergence)(rows[0]), expected[0], "integral")
+    assert bool(torch.func.hessian(divergence)(rows[0]).isfinite().all())
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated:DeprecationWarning")
+@pytest.mark.parametrize("kind", KINDS)
+def test_second_derivatives_at_one_mean_are_no_numbers_and_first_ones_are_right(kind: str) -> None:
+    """The divergence comes by way of the distance of the means, whose kink would make 0 of them."""
+    ball, at = PoincareBall(1.0), torch.tensor([0.3, -0.4], dtype=torch.float64)
+    p = KINDS[kind](at, torch.ones(1, dtype=torch.float64), ball)
+
+    def divergence(loc: Tensor) -> Tensor:
+        return kl_divergence(KINDS[kind](loc, torch.full((1,), 0.8, dtype=torch.float64), ball), p)
+
+    assert float(torch.func.grad(divergence)(at).abs().max()) < 1e-9
+    for hessian in (torch.func.hessian(divergence)(at), torch.autograd.functional.hessian(divergence, at)):
+        assert bool(hessian.isnan().any())

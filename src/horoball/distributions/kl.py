@@ -29,7 +29,7 @@ from horoball.distributions.radius_autograd import log_normalizer, radius_nodes
 from horoball.distributions.riemannian_normal import RiemannianNormal
 from horoball.distributions.wrapped_normal import WrappedNormal
 from horoball.manifolds.translation import side
-from horoball.numerics.kernels import log_sinhc, looks_ahead, static, wide
+from horoball.numerics.kernels import log_sinhc, looks_ahead, static, transformed, wide
 from horoball.numerics.quadrature import direction_rule, sphere_rule
 from horoball.runtime.devices import has_float64
 
@@ -67,8 +67,7 @@ def _kl_wrapped_wrapped(q: WrappedNormal, p: WrappedNormal) -> Tensor:
         log_det = 2 * ratio.diagonal(dim1=-2, dim2=-1).log().sum(-1)
         terms = ratio.square().sum((-2, -1)) - q.loc.shape[-1] - log_det
         moved = torch.linalg.solve_triangular(_factor(p), shift.unsqueeze(-1), upper=False).squeeze(-1)
-    # At one mean the gradient in the means is 0, not none at all.
-    return _not_negative((terms + (moved.square() if flat else 0 * shift).sum(-1)) / 2, q)
+    return _not_negative((terms + (moved.square().sum(-1) if flat else _at_one_mean(shift))) / 2, q)
 
 
 @register_kl(RiemannianNormal, RiemannianNormal)
@@ -86,9 +85,11 @@ def _kl_by_quadrature(q: BallNormal, p: BallNormal) -> Tensor:
     r = sigma * t
     entropy = -(w * _log_density(q, r)).sum(-1)
     if _same_mean(q, p):
-        still = 0 * (wide(q.loc) - wide(p.loc)).sum(-1)  # the gradient in the means is 0, not none at all
+        still = _at_one_mean(wide(q.loc) - wide(p.loc))
         return _not_negative(still - entropy - (w * _log_density(p, r)).sum(-1), q)
     rho = wide(q.ball.dist(wide(q.loc), wide(p.loc)))
+    if transformed():  # which does not let the means be compared before
+        rho = torch.where(rho > 0, rho, _at_one_mean(wide(q.loc) - wide(p.loc)))
     P, weight = sphere_rule(d, rho.device)
     distance = side(rho[..., None, None], r.unsqueeze(-1), P, c)
     cross = (_log_density(p, distance.flatten(-2)).unflatten(-1, distance.shape[-2:]) * weight).sum(-1)
@@ -151,6 +152,14 @@ def _same_mean(q: BallNormal, p: BallNormal) -> bool:
     if q.ball is not p.ball and q.ball.c_value != p.ball.c_value:
         raise ValueError(f"Two normals of one ball are expected, got c = {q.ball.c_value} and c = {p.ball.c_value}.")
     return bool((q.loc == p.loc).all())
+
+
+def _at_one_mean(shift: Tensor) -> Tensor:
+    """0 with a gradient of 0 in the means, and second derivatives that are no numbers: the distance has a kink there.
+
+    They do exist, but not by way of the distance; 0 in their place would be taken for them.
+    """
+    return shift.square().sum(-1).pow(1.5)
 
 
 def _not_negative(divergence: Tensor, q: BallNormal) -> Tensor:

@@ -1,4 +1,4 @@
-"""Geodesics: points on the way from one point to another, and vectors that are carried along."""
+"""Geodesics: points on the way from one point to another."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import math
 import torch
 from torch import Tensor
 
-from horoball.manifolds.translation import translate, translated_radius
+from horoball.manifolds.translation import translated_radius
 from horoball.numerics.curvature import Curvature, widened
 from horoball.numerics.kernels import asinhc, log_sinhc, wide
 
-__all__ = ["geodesic", "transport"]
+__all__ = ["geodesic"]
 
 _FAR = {torch.float64: 300.0, torch.float32: 40.0}  # exponents up to which a square is a number
 
@@ -45,29 +45,3 @@ def geodesic(z: Tensor, y: Tensor, s: float | Tensor, c: Curvature) -> Tensor:
     u_safe = torch.where(far & (u > 0), u, 1.0)
     beyond = (size + math.log(2) + torch.log(u_safe) / 2) / torch.sqrt(u_safe)
     return (n * torch.where(far, beyond, factor)).to(kind)
-
-
-def transport(z: Tensor, y: Tensor, v: Tensor, c: Curvature) -> Tensor:
-    """A vector at z, carried along the geodesic to y.
-
-    The geodesic leaves z in the direction of log_z(y) and arrives at y in that of −log_y(z). In between a vector turns
-    in the plane of z and y, by the angle from the one to the other; what is across the plane stays as it is.
-
-    Example:
-        >>> z, y = torch.tensor([1.0, 0.0]), torch.tensor([0.0, 1.0])
-        >>> torch.allclose(transport(z, y, translate(-z, y, 1.0), 1.0), -translate(-y, z, 1.0))
-        True
-    """
-    kind = torch.promote_types(torch.promote_types(z.dtype, y.dtype), v.dtype)
-    z, y, v = torch.broadcast_tensors(wide(z), wide(y), wide(v))
-    leaving, arriving = translate(-z, y, c), -translate(-y, z, c)
-    length = torch.linalg.vector_norm(leaving, dim=-1, keepdim=True)
-    apart = length > 0
-    length = torch.where(apart, length, 1.0)
-    first, last = leaving / length, arriving / length
-    both = first + last
-    # 1 + ⟨first, last⟩ as |first + last|²/2, which does not cancel where the vector turns by nearly π
-    size = (both * both).sum(-1, keepdim=True) / 2
-    size = torch.where(size > 0, size, 1.0)
-    turned = v - (both * v).sum(-1, keepdim=True) / size * both + 2 * (first * v).sum(-1, keepdim=True) * last
-    return torch.where(apart, turned, v).to(kind)

@@ -11,9 +11,9 @@ import torch
 from torch import Tensor
 
 from horoball.numerics.curvature import Curvature, positive, root, widened
-from horoball.numerics.kernels import asinhc, log_sinhc, sinhc, wide
+from horoball.numerics.kernels import asinhc, log_sinhc, sinhc, tanhc, wide
 
-__all__ = ["plain_log_volume", "plain_translate", "plain_translated_radius"]
+__all__ = ["plain_log_volume", "plain_side", "plain_translate", "plain_translated_radius", "plain_transport"]
 
 
 def plain_translate(mu: Tensor, v: Tensor, c: Curvature) -> Tensor:
@@ -56,6 +56,41 @@ def plain_translated_radius(mu: Tensor, v: Tensor, c: Curvature) -> Tensor:
     return torch.where(far, two_squares, direct).squeeze(-1).to(kind)
 
 
+def plain_transport(z: Tensor, y: Tensor, v: Tensor, c: Curvature) -> Tensor:
+    """A vector at z, carried along the geodesic to y; see `transport` for the formula, here with √c taken out.
+
+    Example:
+        >>> plain_transport(torch.zeros(2), torch.tensor([0.0, 1.0]), torch.ones(2), 1.0)
+        tensor([1., 1.])
+    """
+    kind = torch.promote_types(torch.promote_types(z.dtype, y.dtype), v.dtype)
+    curvature, w = widened(c), wide(v)
+    (x, gap), (other, other_gap) = (_in_ball(wide(end), curvature) for end in (z, y))
+    delta = other - x
+    alpha, beta, m, n = _dot(x, w), _dot(delta, w), curvature * _dot(x, delta), curvature * _dot(delta, delta)
+    D = (n + gap * other_gap).clamp_min(torch.finfo(n.dtype).tiny)
+    along, across = gap * beta - n * alpha, (gap - 2 * m) * alpha + curvature * _dot(x, x) * beta
+    return (w + 2 * curvature / D * (along * x - across * delta)).to(kind)
+
+
+def plain_side(R1: Tensor, R2: Tensor, P: Tensor, c: Curvature) -> Tensor:
+    """The third side of a triangle with sides R₁ and R₂, whose directions make P = cos²(φ/2), elementwise in float64.
+
+    sinh²(√c R/2)/c = sinh²(√c(R₁ − R₂)/2)/c + P sinh(√c R₁) sinh(√c R₂)/c.
+
+    Example:
+        >>> one = torch.ones((), dtype=torch.float64)
+        >>> plain_side(one, 2 * one, one, 1.0)
+        tensor(3., dtype=torch.float64)
+    """
+    curvature = widened(c)
+    half = (R1 - R2) / 2
+    along = half * sinhc(curvature * half * half)
+    square = along * along + P * R1 * sinhc(curvature * R1 * R1) * R2 * sinhc(curvature * R2 * R2)
+    square = square.clamp_min(torch.finfo(square.dtype).tiny)
+    return 2 * square.sqrt() * asinhc(curvature * square)
+
+
 def plain_log_volume(v: Tensor, c: Curvature) -> Tensor:
     """(d − 1) log(sinh(√c|v|)/(√c|v|)) [eq:volume_element].
 
@@ -73,6 +108,13 @@ def _hyperboloid(mu: Tensor, v: Tensor, c: Curvature) -> Tensor:
     half, sinhc_v = sinhc(u / 4), sinhc(w)
     cosh_v = 1 + w / 2 * sinhc(w / 4).square()
     return (sinhc(u) * cosh_v + c * _dot(mu, v) * sinhc_v * half.square() / 2) * mu + sinhc_v * v
+
+
+def _in_ball(z: Tensor, c: Curvature) -> tuple[Tensor, Tensor]:
+    """Ball coordinates, and their gap 1 − c|x|² = 1/cosh²(√c|z|/2)."""
+    u = c * _dot(z, z) / 4
+    near = u.clamp(max=90_000.0)  # sinh²(300) is a number, and far below rounding is its inverse
+    return z * (tanhc(u) / 2), 1 / (1 + near * sinhc(near).square())
 
 
 def _dot(x: Tensor, y: Tensor) -> Tensor:

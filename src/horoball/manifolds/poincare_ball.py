@@ -5,10 +5,11 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from horoball.manifolds.geodesic import geodesic, transport
+from horoball.manifolds.geodesic import geodesic
 from horoball.manifolds.horosphere import busemann
 from horoball.manifolds.pairwise import pairwise_dist
 from horoball.manifolds.translation import translate, translated_radius
+from horoball.manifolds.transport import transport
 from horoball.manifolds.volume import log_volume
 from horoball.numerics.curvature import widened
 from horoball.numerics.curved_space import CurvedSpace

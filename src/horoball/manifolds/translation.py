@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from horoball.manifolds.exponential import moderate_exp
-from horoball.manifolds.plain import plain_translate, plain_translated_radius
+from horoball.manifolds.plain import plain_side, plain_translate, plain_translated_radius
 from horoball.manifolds.triangle import (
     Scaled,
     Triangle,
@@ -27,7 +27,7 @@ from horoball.manifolds.triangle import (
     unit,
 )
 from horoball.manifolds.triangle_rates import angles, bend, rates_in_c
-from horoball.numerics.autograd import differentiated_by, first_order
+from horoball.numerics.autograd import differentiated_by
 from horoball.numerics.curvature import Curvature, grad_in, load, save
 from horoball.numerics.kernels import transformed, wide
 
@@ -123,13 +123,15 @@ class _Side(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, R1: Tensor, R2: Tensor, P: Tensor, c: Curvature) -> Tensor:
         Rz = third_side(R1, R2, R1 - R2, P, c)
-        save(ctx, c, R1, R2, *Triangle(R1, R2, R1 - R2, P, P, Rz))
+        save(ctx, c, R1, R2, P, Rz)
         return Rz
 
     @staticmethod
-    @first_order
+    @differentiated_by(plain_side)
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        _, _, c, tri, f = _load(ctx)
+        c, (R1, R2, P, Rz) = load(ctx)
+        tri = Triangle(R1, R2, R1 - R2, P, P, Rz)
+        f = scaled(tri, c)
         _, _, cos1, cos2, _ = angles(tri, f)
         grad_c = None
         if ctx.needs_input_grad[3]:
@@ -182,4 +184,5 @@ def side(R1: Tensor, R2: Tensor, P: Tensor, c: Curvature) -> Tensor:
         >>> side(one, 2 * one, one, 1.0)  # φ = 0: the sides add
         tensor(3., dtype=torch.float64)
     """
-    return _Side.apply(*torch.broadcast_tensors(wide(R1), wide(R2), wide(P)), c)
+    R1, R2, P = torch.broadcast_tensors(wide(R1), wide(R2), wide(P))
+    return plain_side(R1, R2, P, c) if transformed() else _Side.apply(R1, R2, P, c)
