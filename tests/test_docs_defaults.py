@@ -14,7 +14,7 @@ import torch
 import horoball as hb
 from horoball.data.tables.streamed import StreamedTable
 from horoball.hierarchy import delta, suggest_c
-from horoball.training import TrainConfig, request
+from horoball.training import TrainConfig, config, request
 from horoball.training.graph.fit import DIRECTED_TRAINING
 from tests.cli.test_defaults import command
 
@@ -81,7 +81,7 @@ def test_what_help_says_of_automatic_defaults_is_what_is_chosen() -> None:
     rows = f"auto, {batches[0]} to {batches[-1]} by the number of rows; {cells.batch_size} for cells"
     assert said["batch_size"] == rows
     assert said["learning_rate"] == f"auto, {request._MAP_RATE} for maps and {TrainConfig.learning_rate} otherwise"
-    assert f"0 for maps and {TrainConfig.patience} " in said["patience"]
+    assert said["patience"] == f"auto, 0 for maps; otherwise {TrainConfig.patience}, and {config._PATIENCE_STEPS} steps"
     width, many = request._MAP_WIDTH, request._MANY_ROWS
     assert said["hidden"].startswith(f"auto, two of {width} for maps, three from {many:,} rows on, ")
 
