@@ -60,7 +60,7 @@ class BallNormal(Reparameterized):
 
     def __init__(self, loc: Tensor, ball: PoincareBall, batch_shape: torch.Size, validate_args: bool | None) -> None:
         self.loc = loc if loc.shape[:-1] == batch_shape else loc.expand(*batch_shape, loc.shape[-1])
-        self.ball = ball
+        self.ball = ball.here()
         super().__init__(batch_shape, loc.shape[-1:], validate_args=validate_args)
 
     @classmethod

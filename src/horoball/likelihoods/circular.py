@@ -38,12 +38,12 @@ class Circular(Levels):
     table: Tensor
     outside: Tensor
 
-    def __init__(self, features: int, classes: int | Sequence[int] = 2) -> None:
-        super().__init__(features, classes)
-        angle = _angles(torch.arange(self.classes).double(), self.sizes_of.unsqueeze(-1))
-        self.register_buffer("table", torch.stack((angle.cos(), angle.sin()), -1), persistent=False)
-        outside = torch.arange(self.classes) >= self.sizes_of.unsqueeze(-1)
-        self.register_buffer("outside", outside, persistent=False)
+    def constants(self) -> dict[str, Tensor]:
+        """Points of the circle, and which of them a feature does not have."""
+        levels, sizes = torch.arange(self.classes), torch.tensor(self.sizes).unsqueeze(-1)
+        angle = _angles(levels.double(), sizes)
+        table = torch.stack((angle.cos(), angle.sin()), -1)
+        return super().constants() | {"table": table, "outside": levels >= sizes}
 
     @property
     def outputs(self) -> int:

@@ -91,7 +91,11 @@ class Levels(Likelihood):
         self.sizes = (classes,) * features if isinstance(classes, int) else tuple(classes)
         if len(self.sizes) != features or min(self.sizes) < 2:
             raise ValueError(f"The likelihood {self.name} needs at least 2 classes, got {classes}.")
-        self.register_buffer("sizes_of", torch.tensor(self.sizes), persistent=False)
+        self.keep_constants()
+
+    def constants(self) -> dict[str, Tensor]:
+        """How many levels each feature has."""
+        return {"sizes_of": torch.tensor(self.sizes)}
 
     @property
     def classes(self) -> int:

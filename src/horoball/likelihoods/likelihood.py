@@ -7,15 +7,16 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.distributions import Distribution
 
 from horoball.data.tables.standardizer import Summary
+from horoball.numerics.constants import Constants
 
 __all__ = ["Likelihood"]
 
 
-class Likelihood(nn.Module):
+class Likelihood(Constants):
     """p(x | h), the distribution of a row x given the decoder's output h, with all that a model needs to know of it.
 
     A subclass has a `name` and `forward`. The rest has defaults that suit real numbers as they are; override what

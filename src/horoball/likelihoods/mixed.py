@@ -157,9 +157,12 @@ class Mixed(Likelihood):
         super().__init__(features)
         self.groups = column_groups(columns or ",".join(["normal"] * features), features)
         self.parts = nn.ModuleList(group.make() for group in self.groups)
+        self.keep_constants()
+
+    def constants(self) -> dict[str, Tensor]:
+        """Where the columns of the groups are, and the way back."""
         order = torch.tensor([feature for group in self.groups for feature in group.features])
-        self.register_buffer("order", order, persistent=False)
-        self.register_buffer("back", order.argsort(), persistent=False)
+        return {"order": order, "back": order.argsort()}
 
     @property
     def outputs(self) -> int:

@@ -55,7 +55,7 @@ class Gyroplane(nn.Module):
         generator: torch.Generator | None = None,
     ) -> None:
         super().__init__()
-        self.in_features, self.out_features, self.ball = in_features, out_features, ball
+        self.in_features, self.out_features, self.ball = in_features, out_features, ball.view()
         layer = linear(in_features, out_features, bias, generator=generator)
         self.weight: Tensor = layer.weight
         self.bias: Tensor | None

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import math
-from typing import Any
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
@@ -39,6 +42,7 @@ class CurvedSpace(nn.Module):
                 raise ValueError("A learnable c must start above 0, got 0. Start it small, for example at c = 0.1.")
             raw = start + math.log(-math.expm1(-start))  # the inverse of softplus
             self.raw_c = nn.Parameter(torch.full((), raw, dtype=kind))
+            self._tied = [self.raw_c]  # one list for all views of the space; see `view`
         elif isinstance(c, Tensor):
             c = c.to(kind)
             self.register_buffer("_c", c.reshape(()) if c.dim() else c, persistent=False)
@@ -55,6 +59,56 @@ class CurvedSpace(nn.Module):
             tensor(0.5000, grad_fn=<SoftplusBackward0>)
         """
         return nn.functional.softplus(self.raw_c) if self.learnable else self._c
+
+    def view(self) -> Self:
+        """The same space for another module to hold: itself, or, where c is learned, one that shares the parameter.
+
+        `torch.func.functional_call` puts another tensor in place of a parameter, and the parameter back afterwards,
+        once for every path to it. In a module that has several paths it would leave the other tensor behind, and c
+        would never be learned again.
+
+        Example:
+            >>> space = CurvedSpace(0.5, learnable=True)
+            >>> space.view() is space, space.view().raw_c is space.raw_c, (fixed := CurvedSpace(0.5)).view() is fixed
+            (False, True, True)
+        """
+        if not self.learnable:
+            return self
+        other = copy.copy(self)
+        for name in ("_parameters", "_buffers", "_modules"):
+            _set(other, name, dict(getattr(self, name)))
+        return other
+
+    def here(self) -> Self:
+        """The space with the c that it has now, for what is used later: within a functional call, that of the call.
+
+        Example:
+            >>> space = CurvedSpace(0.5, learnable=True)
+            >>> space.here() is space
+            True
+        """
+        if not self.learnable or self.raw_c is self._tied[0] or torch.compiler.is_compiling():
+            return self
+        now = copy.copy(self)
+        for name, held in (("_parameters", {}), ("_buffers", {"_c": self.c}), ("_modules", {})):
+            _set(now, name, held)
+        _set(now, "_non_persistent_buffers_set", {"_c"})
+        _set(now, "learnable", False)
+        return now
+
+    def _apply(self, fn: Callable[..., Any], recurse: bool = True) -> Self:
+        """Views that share a parameter go on sharing it when it is replaced, as by `to_empty`."""
+        with self._sharing():
+            return super()._apply(fn, recurse)
+
+    @contextmanager
+    def _sharing(self) -> Iterator[None]:
+        first = self.learnable and self.raw_c is self._tied[0]  # no other view has been here before
+        yield
+        if first:
+            self._tied[0] = self.raw_c
+        elif self.learnable:
+            self.raw_c = self._tied[0]
 
     @property
     def c_value(self) -> float:
@@ -95,4 +149,10 @@ class CurvedSpace(nn.Module):
                 f"The weights are of a ball with c = {float(held):g}, this one has c = {self.c_value:g}. Make it with "
                 f"PoincareBall({float(held):g})."
             )
-        super()._load_from_state_dict(state_dict, prefix, *rest)
+        with self._sharing():
+            super()._load_from_state_dict(state_dict, prefix, *rest)
+
+
+def _set(module: nn.Module, name: str, value: Any) -> None:
+    """Set an attribute of a module as it stands, past what torch makes of parameters and buffers."""
+    object.__setattr__(module, name, value)

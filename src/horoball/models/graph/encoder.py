@@ -52,7 +52,7 @@ class GraphEncoder(nn.Module):
         super().__init__()
         from horoball.models.graph.convolution import GraphConvolution
 
-        self.d, self.ball, self.family = d, ball, POSTERIORS[posterior]
+        self.d, self.ball, self.family = d, ball.view(), POSTERIORS[posterior]
         self.scale = "diagonal" if "diagonal" in self.family.scales else "isotropic"
         self.first = GraphConvolution(inputs, hidden, featureless=featureless, generator=generator)
         self.second = GraphConvolution(hidden, self.family.network_size(d, self.scale), generator=generator)
@@ -93,7 +93,7 @@ class FreeEncoder(nn.Module):
         generator: torch.Generator | None = None,
     ) -> None:
         super().__init__()
-        self.d, self.ball, self.family = d, ball, POSTERIORS[posterior]
+        self.d, self.ball, self.family = d, ball.view(), POSTERIORS[posterior]
         self.loc = nn.Parameter(torch.randn(nodes, d, generator=generator))
         self.raw_scale = nn.Parameter(torch.full((nodes, self.family.network_size(d) - d), -1.0))
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from horoball.likelihoods.mixed import column_groups
+from horoball.numerics.constants import Constants
 
 __all__ = ["ColumnView"]
 
 
-class ColumnView(nn.Module):
+class ColumnView(Constants):
     """Rows as the encoder's network sees them: numbers as they are, categories one-hot, months on a circle.
 
     A missing value is seen as 0 in all numbers of its column, and as 1 in a mark of its own.
@@ -32,11 +33,14 @@ class ColumnView(nn.Module):
     def __init__(self, columns: str, features: int) -> None:
         super().__init__()
         self.groups = column_groups(columns, features)
+        self.keep_constants()
+        self.numbers, self.size = len(self.owners), len(self.owners) + features
+
+    def constants(self) -> dict[str, Tensor]:
+        """Where the columns of the groups are, and whose each number is."""
         order = [feature for group in self.groups for feature in group.features]
         owners = [group.features[i] for group in self.groups for i in group.kind.network_owners(group.sizes)]
-        self.register_buffer("order", torch.tensor(order), persistent=False)
-        self.register_buffer("owners", torch.tensor(owners), persistent=False)
-        self.numbers, self.size = len(owners), len(owners) + features
+        return {"order": torch.tensor(order), "owners": torch.tensor(owners)}
 
     def values(self, x: Tensor) -> Tensor:
         """The numbers alone, without marks, shape (*batch, numbers)."""

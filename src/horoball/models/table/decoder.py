@@ -61,7 +61,7 @@ class Decoder(nn.Module):
             raise ValueError(f"Unknown decoder {kind!r}. Choose one of: {', '.join(DECODERS)}.")
         if kind == "gyroplane" and not hidden:
             raise ValueError('The decoder "gyroplane" needs a hidden layer, got none. Use "log0" for a linear decoder.')
-        self.ball, self.kind = ball, kind
+        self.ball, self.kind = ball.view(), kind
         first = Gyroplane(d, hidden[0], ball, generator=generator) if kind == "gyroplane" else None
         self.network: Any = mlp(d, hidden, outputs, first, generator=generator)
         self.shift: nn.Linear | None = None

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from horoball.distributions import POSTERIORS, BallNormal
 from horoball.distributions.von_mises_fisher import direction
 from horoball.manifolds import PoincareBall
+from horoball.models.prior import check_family, save_family
 from horoball.models.table.column_view import ColumnView
 from horoball.models.table.conditioning import one_hot
 from horoball.nn import mlp
@@ -89,7 +90,7 @@ class Encoder(nn.Module):
         self.family = POSTERIORS[posterior]
         self.features, self.covariates, self.library = features, tuple(covariates), library
         self.input_limit, self.unit_input = input_limit, unit_input
-        self.d, self.ball, self.scale, self.log_input = d, ball, scale, log_input
+        self.d, self.ball, self.scale, self.log_input = d, ball.view(), scale, log_input
         self.view = ColumnView(columns, features) if columns else None
         inputs = features if self.view is None else self.view.size
         self.network = mlp(inputs + sum(covariates), hidden, self.family.network_size(d, scale), generator=generator)
@@ -111,6 +112,14 @@ class Encoder(nn.Module):
         x = x if self.view is None else self.view(x)
         x = network_input(x, log=self.log_input, library=self.library, unit=self.unit_input, limit=self.input_limit)
         return x if codes is None else torch.cat((x, one_hot(codes, self.covariates)), -1)
+
+    def _save_to_state_dict(self, destination: Any, prefix: str, keep_vars: bool) -> None:
+        super()._save_to_state_dict(destination, prefix, keep_vars)
+        save_family(self.family, destination, prefix)
+
+    def _load_from_state_dict(self, state_dict: Any, prefix: str, *rest: Any) -> None:
+        check_family(self.family, state_dict, prefix, rest[-1])
+        super()._load_from_state_dict(state_dict, prefix, *rest)
 
     def posterior(self, inputs: Tensor) -> BallNormal:
         """q(z | x) from what the network sees of x."""
