@@ -216,7 +216,7 @@ READERS: dict[str, Reader] = {
         _FOLDER,
         6,
         folders=0.4,
-        victims=("z/embedding.json",) * 2 + ("z/part-00000.parquet", "z/part-00001.parquet", "z/part-00002.parquet"),
-        writes=("z/embedding.json", "z/part-00000.parquet", "z/part-00001.parquet", "z/part-00002.parquet"),
+        victims=("z/_embedding.json",) * 2 + ("z/part-00000.parquet", "z/part-00001.parquet", "z/part-00002.parquet"),
+        writes=("z/_embedding.json", "z/part-00000.parquet", "z/part-00001.parquet", "z/part-00002.parquet"),
     ),
 }

@@ -27,7 +27,8 @@ from horoball.training.table.run import Run
 
 __all__ = ["ABOUT", "ENDINGS", "ROWS", "check_ending", "embed_file", "embed_folder", "write_table"]
 
-ABOUT = "embedding.json"
+ABOUT = "_embedding.json"  # readers of Parquet folders leave out what begins so
+_OLD_ABOUT = "embedding.json"  # its name until version 0.2
 ENDINGS = (".parquet", ".pq", ".csv", ".tsv", ".jsonl")
 ROWS = 1 << 18  # of a file: some seconds of work, some megabytes
 _GROUP = 1 << 16  # rows of a row group: the writer holds a record of every group
@@ -186,14 +187,15 @@ def embed_folder(
     """
     shards = table.shards(rows)
     about = {"model": _digest(run), "rows": [shard.rows for shard in shards]}
-    about |= {"table": table.fingerprint(), "names": table.name_column}
+    about |= {"table": table.sketch(), "names": table.name_column}
     _check(folder, about)
     mine = sum(shard.rows for shard in shards[rank::ranks])
     first, done, written, whole = 0, 0, 0, tensors_digest({}, json.dumps(about))
     for number, shard in enumerate(shards):
         path = folder / f"part-{number:05d}.parquet"
         if number % ranks == rank:
-            part = f"{whole} {first}"
+            # All rows that a file was made from count, not only those of the sketch.
+            part = f"{whole} {first} {shard.fingerprint()}"
             if not _is_there(path, shard.rows, part):
                 written += embed_file(run, shard, path, first, part)
             done += shard.rows
@@ -207,6 +209,8 @@ def _check(folder: Path, about: dict[str, Any]) -> None:
     check_local(folder)
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / ABOUT
+    if not path.exists() and (folder / _OLD_ABOUT).exists():
+        path = folder / _OLD_ABOUT
     if not path.exists():
         if any(folder.glob("*.parquet")):
             raise ValueError(f"{folder} holds Parquet files but no {ABOUT}. Choose an empty folder.")
@@ -222,8 +226,8 @@ def _check(folder: Path, about: dict[str, Any]) -> None:
     other = {
         "model": "by another model",
         "rows": "of other rows",
-        "table": "of another table",
         "names": "by other names",
+        "table": "of another table",
     }
     for name, what in other.items():
         if there.get(name) != about[name]:
@@ -251,7 +255,13 @@ def _is_there(path: Path, rows: int, part: str) -> bool:
                 return False
     except FileNotFoundError:
         return False
-    return (found.metadata or {}).get(_OF) == part.encode() and found.num_rows == rows
+    said = (found.metadata or {}).get(_OF, b"").decode("utf-8", "replace")
+    if said.split()[:2] == part.split()[:2] and len(said.split()) == 3 and said != part:
+        raise ValueError(
+            f"{path.parent} holds an embedding of another table: {path.name} is of other rows, or of the same with "
+            "other names. Choose another folder, or remove it."
+        )
+    return said == part and found.num_rows == rows
 
 
 def _joined(blocks: Iterable[Tensor], rows: int) -> Iterator[Tensor]:

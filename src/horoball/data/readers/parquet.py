@@ -8,7 +8,7 @@ told otherwise. A block has fewer rows if they are wide. See `streamed` for how 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -160,16 +160,24 @@ class ParquetTable(StreamedTable):
         """The column of names, if one was given."""
         return None if self.ids is None else self._aside(self.ids)
 
+    def _names_in_parts(self) -> Iterator[Any]:
+        if self.names is not None:
+            yield self.names
+        elif self.ids is not None:
+            yield from self._chunks(self.ids)
+
     def _aside(self, name: str) -> Any:
         """A column that is no feature, an Arrow array."""
         import pyarrow as pa
 
-        parts = []
+        return pa.chunked_array(list(self._chunks(name)), self._files.open(0).schema_arrow.field(name).type)
+
+    def _chunks(self, name: str) -> Iterator[Any]:
+        """The same, row group by row group."""
         for unit in self._units:
             with self._files.reading(unit.file, unit.group):
                 column = self._files.open(unit.file).read_row_group(unit.group, columns=[name]).column(0)
-            parts += column.slice(unit.first, unit.rows).chunks
-        return pa.chunked_array(parts, self._files.open(0).schema_arrow.field(name).type)
+            yield from column.slice(unit.first, unit.rows).chunks
 
 
 def _number_columns(schema: Any, aside: Sequence[str], path: str, wanted: Sequence[str] | None) -> list[str]:

@@ -13,7 +13,7 @@ from torch import Tensor
 from horoball.data.tables.covariates import Covariates
 from horoball.data.tables.number_arrays import check_numbers
 from horoball.data.tables.precision import tell_rounded
-from horoball.data.tables.table import Batch, Order, Table, digest
+from horoball.data.tables.table import Batch, Order, Table, digest, names_digest
 
 __all__ = ["ArrayTable", "held_out"]
 
@@ -153,12 +153,14 @@ class ArrayTable(Table):
         return shards
 
     def fingerprint(self) -> str:
-        """Of all numbers, and of the categories of the rows."""
+        """Of all numbers, of the categories of the rows, and of their names."""
         if self._sparse is None:
             parts = [self._x.contiguous().numpy()]
         else:
             parts = [self._sparse.indptr, self._sparse.indices, self._sparse.data]
-        return digest(*parts, *([] if self.covariates is None else [self.covariates.codes]))
+        parts += [] if self.covariates is None else [self.covariates.codes]
+        parts += [] if self.names is None else [np.frombuffer(names_digest([self.names]), np.uint8)]
+        return digest(*parts)
 
     def _part(self, index: np.ndarray) -> ArrayTable:
         index = np.sort(index)

@@ -12,21 +12,22 @@ decoded.
 from __future__ import annotations
 
 import copy
+import hashlib
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Protocol, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from horoball.data.tables.row_groups import Stretch
-from horoball.data.tables.table import Batch, Order, Table, digest
+from horoball.data.tables.table import Batch, Order, Table, digest, names_digest
 
 __all__ = ["Reader", "StreamedTable"]
 
-_SAMPLE, _FIRST = 16, 16  # stretches of a fingerprint, and rows of each
+_SAMPLE, _FIRST = 16, 16  # stretches of a sketch, and rows of each
 
 
 class Reader(Protocol):
@@ -70,6 +71,14 @@ class StreamedTable(Table):
         return self._part(kept), self._part(held)
 
     def fingerprint(self) -> str:
+        """Of how the rows lie, of all rows and of their names, in one pass over them."""
+        found = hashlib.sha256(np.array([unit.rows for unit in self._units]).data)
+        for block in self.blocks():
+            found.update(np.ascontiguousarray(block.numpy()).data)
+        found.update(names_digest(self._names_in_parts()))
+        return found.hexdigest()[:16]
+
+    def sketch(self) -> str:
         """Of how the rows lie, and of the first ones of some stretches; the others are not read."""
         chosen = [self._units[i] for i in np.unique(np.linspace(0, len(self._units) - 1, _SAMPLE, dtype=int))]
         firsts = [
@@ -77,6 +86,11 @@ class StreamedTable(Table):
         ]
         sample = self._reader().read(firsts)
         return digest(np.array([unit.rows for unit in self._units]), sample)
+
+    def _names_in_parts(self) -> Iterator[Any]:
+        """The names of the rows, some at a time; none if they have none."""
+        if (names := self.read_names()) is not None:
+            yield names
 
     def shards(self, rows: int) -> list[Self]:
         """Tables of consecutive stretches, of that many rows or more each, so that no row group is decoded twice."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol, Self
 
@@ -19,7 +19,9 @@ from torch import Tensor
 from horoball.data.tables.column_types import Schema
 from horoball.data.tables.covariates import Covariates
 
-__all__ = ["Batch", "Order", "Step", "Table", "digest"]
+__all__ = ["Batch", "Order", "Step", "Table", "digest", "names_digest"]
+
+_NAMES = 1 << 16  # that are written out at a time
 
 
 def digest(*parts: Any) -> str:
@@ -34,6 +36,25 @@ def digest(*parts: Any) -> str:
         found.update(f"{part.dtype} {part.shape}".encode())
         found.update(part.data)
     return found.hexdigest()[:16]
+
+
+def names_digest(names: Iterable[Any]) -> bytes:
+    """A digest of the names of rows, which come as lists or Arrow arrays, one after the other.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> names_digest([["a"], pa.array(["b"])]) == names_digest([["a", "b"]])
+        True
+        >>> names_digest([["7"]]) == names_digest([[7]])
+        False
+    """
+    found = hashlib.sha256()
+    for part in names:
+        for start in range(0, len(part), _NAMES):
+            some = part[start : start + _NAMES]
+            values = some.to_pylist() if hasattr(some, "to_pylist") else list(some)
+            found.update("".join(f"{value!r}\0" for value in values).encode("utf-8", "surrogatepass"))
+    return found.digest()
 
 
 class Order(NamedTuple):
@@ -148,7 +169,11 @@ class Table(ABC):
 
     @abstractmethod
     def fingerprint(self) -> str:
-        """A name for the rows: another table has another; what is not in memory is named by a sample of it."""
+        """A name for the rows and their names: another table has another. Streamed rows are all read for it."""
+
+    def sketch(self) -> str:
+        """A name that is found in no time: of two tables with different ones, not all rows are the same."""
+        return self.fingerprint()
 
     @abstractmethod
     def shards(self, rows: int) -> list[Self]:
