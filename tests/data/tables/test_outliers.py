@@ -77,6 +77,7 @@ def test_the_warning_names_rows_and_columns_and_the_model_comes_back_from_its_fi
 
 
 @pytest.mark.filterwarnings("ignore::horoball.manifolds.rim.RimWarning")  # c = 25 has its rim at 34/5
+@pytest.mark.filterwarnings("ignore::horoball.training.table.far_rows.FarRowWarning")  # which they are meant to be
 @pytest.mark.parametrize("factor", [10.0, 100.0, 1e4, 1e8, 1e30, None])
 @pytest.mark.parametrize("c", [1.0, 25.0])
 def test_rows_far_beyond_the_fit_get_coordinates_that_can_be_read_back(factor: float | None, c: float) -> None:

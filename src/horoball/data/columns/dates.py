@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 import numpy as np
@@ -47,13 +48,18 @@ def date_features(days: np.ndarray, start: float) -> np.ndarray:
 
 _LIKE_A_DATE = r"^\d{1,4}[-./]\d{1,2}[-./]\d{1,4}([ T]\d{1,2}:\d{2}(:\d{2})?)?$"
 _FORMATS = ("%Y-%m-%d", "%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y", "%Y/%m/%d", "%d-%m-%Y")
+_log = logging.getLogger("horoball")
 _CLOCKS = ("", " %H:%M", " %H:%M:%S", "T%H:%M:%S")
 
 
-def parse_dates(column: Any) -> Any:
+def parse_dates(column: Any, name: str = "") -> Any:
     """Dates of a column of text, if every text is one of the same format; None if not.
 
-    Where 03/04/2026 may be read in two ways and no other date decides, the month comes first.
+    Where 03/04/2026 may be read in two ways and no other date decides, the month comes first, and the log says so.
+
+    Args:
+        column: An Arrow array of text.
+        name: Its name, for the log.
 
     Example:
         >>> import pyarrow as pa
@@ -72,6 +78,12 @@ def parse_dates(column: Any) -> Any:
         for day in _FORMATS:
             found = pc.strptime(column, format=day + clock, unit="s", error_is_null=True)
             if found.null_count == column.null_count:
+                if day == "%m/%d/%Y" and _reads(column, "%d/%m/%Y" + clock):
+                    _log.warning(
+                        "Dates: column %r is read with the month first, %r as %s; it may as well be the day. If it "
+                        "is, write dates as 2026-12-31.",
+                        name[:40], there[0].as_py()[:40], found.drop_null()[0].as_py().strftime("%Y-%m-%d"),
+                    )  # fmt: skip
                 return found.cast(pa.date32()) if not clock else found
     return None
 
@@ -101,3 +113,10 @@ def text_of_dates(dates: Any, like: Any) -> Any:
             if not read.null_count:
                 return pc.strftime(dates.cast(pa.timestamp("s"), safe=False), format=day + clock)
     return dates.cast(pa.string())
+
+
+def _reads(column: Any, form: str) -> bool:
+    """Whether every text is a date of that format."""
+    import pyarrow.compute as pc
+
+    return bool(pc.strptime(column, format=form, unit="s", error_is_null=True).null_count == column.null_count)

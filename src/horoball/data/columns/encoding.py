@@ -11,6 +11,7 @@ from horoball.data.columns.dates import UNITS, date_features, days_since_1970
 from horoball.data.columns.number_cells import decimal_of, is_text_type, text_numbers
 from horoball.data.files.gap_words import GAP_WORDS, gap_numbers
 from horoball.data.tables.column_types import OTHER, Column, Schema
+from horoball.data.tables.number_arrays import refuse_beyond
 
 __all__ = ["Unseen", "decode", "encode", "level_gaps", "level_text"]
 
@@ -115,6 +116,7 @@ def _encoded(column: Column, values: Any, unseen: Unseen | None) -> np.ndarray:
         x = np.where(np.isin(x, sentinels), np.nan, x)
     if bool(np.isinf(x).any()):
         raise ValueError(f"Column {column.name[:40]!r} holds an infinite number. Remove it, or leave its cell empty.")
+    refuse_beyond(x[:, None], [column.name], "The table")
     if column.kind == "circular":
         x = x - column.start
     return x[:, None]

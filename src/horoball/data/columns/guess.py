@@ -129,7 +129,7 @@ def guess_column(profile: Profile, where: str = "The table") -> Column:
         >>> column.kind, column.reason, column.levels
         ('ordinal', 'whole numbers from 1 to 5; 1 missing', ('1', '2', '3', '4', '5'))
     """
-    if profile.is_number and profile.observed and not math.isfinite(profile.high - profile.low):
+    if profile.is_number and profile.observed and math.isinf(max(profile.high, -profile.low)):
         raise ValueError(
             f"{where} holds an infinite number in column {profile.name[:40]!r}. Remove it, or leave its cell empty."
         )
@@ -214,6 +214,10 @@ def _guess(profile: Profile) -> tuple[str, str, dict[str, Any]]:
 
     if not profile.observed:
         return "skip", "empty", {}
+    if profile.merged:
+        if _NAMED_ID.search(profile.name):
+            return "skip", "an id, by its name", {}
+        return "skip", "whole numbers beyond 2^53, which 64 bits cannot tell apart; subtract their least first", {}
     if profile.distinct == 1:
         return "skip", "the same value in every row" if not profile.missing else "one value, or missing", {}
     form = _date_form(profile)

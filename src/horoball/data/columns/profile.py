@@ -12,6 +12,7 @@ import numpy as np
 from horoball.data.columns.dates import days_since_1970
 from horoball.data.columns.number_cells import NumberCells, OddCell, decimal_of, is_text_type
 from horoball.data.files.gap_words import GAP_WORDS, gap_numbers
+from horoball.data.tables.precision import loses_digits
 
 __all__ = ["Profile", "profile_batches"]
 
@@ -55,6 +56,7 @@ class Profile:
         self._last: float | None = None
         self._sample: list[np.ndarray] = []
         self._digest = hashlib.sha256()
+        self.ends: tuple[int, int] | None = None  # of a type of whole numbers: the least and the largest, exactly
         self.written_whole = False  # of numbers that were text: whether none has a decimal mark
         self.dictionary: list[str] = []  # of an ordered category, in its order
 
@@ -128,6 +130,8 @@ class Profile:
             x = values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)  # missing ones become NaN
             if self._sentinels:
                 x = np.where(np.isin(x, self._sentinels), np.nan, x)
+            if pa.types.is_integer(self.type):
+                self._add_ends(values)
             self._digest.update(x.tobytes())
             there = x[~np.isnan(x)]
             self._add_numbers(there)
@@ -171,6 +175,29 @@ class Profile:
         else:
             numbers.add(pa.array(np.where(np.isin(x, self._sentinels), np.nan, x) if self._sentinels else x))
         return codes
+
+    def _add_ends(self, values: Any) -> None:
+        """Of whole numbers from 2⁵³ on, float64 merges some."""
+        import pyarrow.compute as pc
+
+        found = pc.min_max(values).as_py()
+        if found["min"] is not None:
+            low, high = self.ends or (found["min"], found["max"])
+            self.ends = min(low, found["min"]), max(high, found["max"])
+
+    @property
+    def loses_digits(self) -> bool:
+        """Whether numbers vary by so little of their size that float32 rounds most of it away."""
+        if not self.is_number or not self.observed:
+            return False
+        if self.ends is not None and not self._sentinels:
+            return bool(loses_digits(*self.ends, exact=True))
+        return bool(loses_digits(self.low, self.high))
+
+    @property
+    def merged(self) -> bool:
+        """Whether they are whole numbers from 2⁵³ on, of which float64 makes one of several."""
+        return self.ends is not None and max(abs(end) for end in self.ends) > 1 << 53 and self.loses_digits
 
     def _count(self, values: list[Any], times: np.ndarray) -> None:
         assert self.counts is not None  # noqa: S101  the caller has looked

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import logging
 import warnings
 from collections.abc import Sequence
 from typing import IO, Any
@@ -12,6 +13,7 @@ from horoball.runtime.extras import require_openpyxl
 
 __all__ = ["column_of", "read_sheet"]
 
+_log = logging.getLogger("horoball")
 _MOST_CELLS = 1 << 27  # of a sheet; Excel's own limit is 2³⁴
 
 
@@ -48,6 +50,10 @@ def _cells(file: IO[bytes], path: str) -> tuple[list[str], list[list[Any]]]:
         first = str(error).splitlines()[0][:200].rstrip(" .")  # followed by advice to those who write such files
         raise ValueError(f"{path} is not a sound spreadsheet: {first}. Save it anew, or as .csv.") from error
     try:
+        others = [sheet.title for sheet in book.worksheets[1:]]
+        if others:
+            shown = ", ".join(repr(title[:40]) for title in others[:5]) + " …" * (len(others) > 5)
+            _log.warning("Sheets: read %r, the first of %s; not read: %s.", book.worksheets[0].title[:40], path, shown)
         rows = book.worksheets[0].iter_rows(values_only=True)
         header = next((row for row in rows if any(cell is not None for cell in row)), None)
         if header is None:

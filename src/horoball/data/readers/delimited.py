@@ -22,6 +22,7 @@ from horoball.data.readers.written_labels import written_labels
 from horoball.data.tables.array_table import ArrayTable
 from horoball.data.tables.column_names import some_names
 from horoball.data.tables.column_roles import ReadOptions, choose, with_index
+from horoball.data.tables.number_arrays import refuse_beyond
 from horoball.data.tables.precision import tell_rounded
 
 __all__ = ["line_of", "parse_text", "read_delimited"]
@@ -56,7 +57,8 @@ def read_delimited(path: str, options: ReadOptions) -> ArrayTable:
     import pyarrow.csv
 
     try:
-        with fsspec.open(path, "rb") as file:
+        with fsspec.open(path, "rb") as opened:
+            file = _utf8(opened, path)
             first, line = _first_line(file), file.readline()
             dialect = _dialect(first, line + file.read(_SAMPLE), path)
             names = _names(first, dialect.delimiter)
@@ -95,9 +97,7 @@ def parse_text(file: IO[bytes], path: str, aside: Sequence[str] = (), gaps: Sequ
     import pyarrow as pa
     import pyarrow.csv
 
-    if (start := file.read(2)) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
-        file = io.BytesIO((start + file.read()).decode("utf-16").encode())
-    file.seek(0)
+    file = _utf8(file, path)
     first, line = _first_line(file), file.readline()
     if not first.strip():
         raise ValueError(f"{path} is not a table: Empty file. Expected one header line and one row a line.")
@@ -135,6 +135,20 @@ def parse_text(file: IO[bytes], path: str, aside: Sequence[str] = (), gaps: Sequ
         told = str(error).splitlines()[0].removeprefix("CSV parse error: ")
         raise ValueError(f"{path} is not a table: {told} Expected one header line and one row a line.") from None
     return frame
+
+
+def _utf8(file: IO[bytes], path: str) -> IO[bytes]:
+    """The same from its start, in UTF-8 if a mark says that it is in UTF-16; refuses UTF-16 without a mark."""
+    start = file.read(_SAMPLE)
+    if start[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+        return io.BytesIO((start + file.read()).decode("utf-16").encode())
+    if b"\0" in start:
+        raise ValueError(
+            f"{path} is not text in UTF-8: it holds zero bytes, as UTF-16 without a byte-order mark does. Save it as "
+            "UTF-8."
+        )
+    file.seek(0)
+    return file
 
 
 def _dialect(first: bytes, sample: bytes, path: str) -> Dialect:
@@ -232,6 +246,7 @@ def _numbers(frame: Any, columns: list[str], path: str, decimal: str) -> np.ndar
     ends, start = [], 0
     for batch in frame.to_batches() if columns else []:
         values = batch.to_tensor(null_to_nan=True).to_numpy()
+        refuse_beyond(values, columns, path, start)
         ends += [values.min(0), values.max(0)]
         x[start : start + len(values)] = values
         start += len(values)

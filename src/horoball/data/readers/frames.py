@@ -305,7 +305,7 @@ def _dated(frame: Any, gaps: Sequence[str] = ()) -> Any:
         if pa.types.is_string_view(field.type):  # of polars
             column = column.cast(pa.string())
         if is_text_type(column.type):
-            dates = parse_dates(pc.if_else(pc.is_in(column, words.cast(column.type)), None, column))
+            dates = parse_dates(pc.if_else(pc.is_in(column, words.cast(column.type)), None, column), field.name)
             column = column if dates is None else dates
         if column is not columns[number]:
             changed = True

@@ -28,6 +28,7 @@ from horoball.data.readers.tables import read
 from horoball.data.tables.array_table import ArrayTable
 from horoball.data.tables.column_roles import Chosen, ReadOptions, choose, with_index
 from horoball.data.tables.column_types import Schema, closest
+from horoball.data.tables.precision import tell_names
 from horoball.data.tables.table import Table
 
 __all__ = ["UnseenValueWarning", "read_columns", "read_fitted"]
@@ -104,6 +105,7 @@ def read_columns(
         kinds = _alike(profiles) | kinds
     schema = guess_schema(profiles, kinds, where, gaps=na, place=_places(path))
     uniform = schema_if_uniform(schema, profiles, given=bool(kinds))
+    _tell_rounded(profiles, schema, told=uniform is not None)
     if uniform is not None:
         whole = not drop and not uniform.skipped
         wanted = None if whole else uniform.names
@@ -229,11 +231,26 @@ def _read_parquet(path: str, options: ReadOptions, kinds: Mapping[str, str], dro
     schema = guess_schema(profiles, kinds, path, gaps=options.na)
     uniform = schema_if_uniform(schema, profiles, given=bool(kinds))
     if uniform is None:
+        _tell_rounded(profiles, schema, told=False)
         return MixedParquetTable(path, _usable(schema, path), options).held()
     whole = len(uniform.names) == len(names) - len([name for name in (options.label, options.ids) if name in names])
     table = read(path, options.label, ids=options.ids, columns=None if whole else uniform.names, na=options.na)
+    _tell_rounded(profiles, schema, told=isinstance(table, ArrayTable))
     table.schema = None if whole else uniform
     return table
+
+
+def _tell_rounded(profiles: Sequence[Profile], schema: Schema, *, told: bool) -> None:
+    """Warn of columns of numbers that lose digits; of skipped ones alone if the reader has told of the others."""
+    kinds = {column.name: column.kind for column in schema.columns if not column.levels}
+    reasons = {column.name: column.reason for column in schema.skipped}
+    names = []
+    for profile in profiles:
+        kind = kinds.get(profile.name, "date")
+        merged = profile.merged and "2^53" in reasons.get(profile.name, "")
+        if merged or (kind not in ("skip", "date") and not told and profile.loses_digits):
+            names.append(profile.name)
+    tell_names(names)
 
 
 def _places(path: str | None) -> Callable[[int], str]:

@@ -19,6 +19,7 @@ from horoball.data.readers.registry import table_reader
 from horoball.data.tables.array_table import ArrayTable
 from horoball.data.tables.column_names import some_names
 from horoball.data.tables.column_roles import ReadOptions, choose, with_index
+from horoball.data.tables.precision import loses_digits, tell_names
 from horoball.data.tables.row_groups import ParquetFiles, RowReader, Stretch
 from horoball.data.tables.streamed import StreamedTable
 from horoball.data.tables.table import Table
@@ -87,6 +88,7 @@ class ParquetTable(StreamedTable):
         if not paths:
             raise ValueError("Expected at least one Parquet file, got none.")
         self._files = ParquetFiles(paths, texts)
+        self._ends: dict[int, tuple[Any, Any]] | None = None  # what readers note of their columns
         self._units: list[Stretch] = []
         names: list[str] = []
         for number, path in enumerate(paths):
@@ -124,9 +126,13 @@ class ParquetTable(StreamedTable):
     def in_memory(self) -> ArrayTable:
         """The same table, read now."""
         x, start = torch.empty(self.rows, self.features), 0
+        self._ends = {}
         for block in self.blocks():
             x[start : start + len(block)] = block
             start += len(block)
+        ends, self._ends = self._ends, None
+        with np.errstate(over="ignore", invalid="ignore"):
+            tell_names([self.columns[i] for i, (low, high) in sorted(ends.items()) if _coarse(low, high)])
         table = ArrayTable(x, self.columns, self.read_labels())
         table.names, table.name_column = self.read_names(), self.name_column
         return table
@@ -135,7 +141,9 @@ class ParquetTable(StreamedTable):
         return max(1, min(_BLOCK, _BLOCK_VALUES // self.features))
 
     def _reader(self) -> RowReader:
-        return RowReader(self._files, self.columns)
+        reader = RowReader(self._files, self.columns)
+        reader.ends = self._ends
+        return reader
 
     def read_labels(self) -> np.ndarray | None:
         """The label column, if one was named.
@@ -178,6 +186,12 @@ class ParquetTable(StreamedTable):
             with self._files.reading(unit.file, unit.group):
                 column = self._files.open(unit.file).read_row_group(unit.group, columns=[name]).column(0)
             yield from column.slice(unit.first, unit.rows).chunks
+
+
+def _coarse(low: Any, high: Any) -> bool:
+    """Whether a column between these loses digits; whole numbers are compared as Python's, which do not round."""
+    whole = low.dtype.kind in "iu"
+    return bool(loses_digits(int(low), int(high), exact=True) if whole else loses_digits(low, high))
 
 
 def _number_columns(schema: Any, aside: Sequence[str], path: str, wanted: Sequence[str] | None) -> list[str]:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from horoball.data.tables.covariates import Covariates
-from horoball.data.tables.number_arrays import check_numbers
+from horoball.data.tables.number_arrays import check_numbers, refuse_beyond
 from horoball.data.tables.precision import tell_rounded
 from horoball.data.tables.table import Batch, Order, Table, digest, names_digest
 
@@ -64,6 +64,8 @@ class ArrayTable(Table):
                     raise ValueError(f"A table has rows and columns; got an array of shape {tuple(self._x.shape)}.")
         shape = self._x.shape if self._sparse is None else self._sparse.shape
         self._rows = int(shape[0])
+        if isinstance(x, np.ndarray) and x.dtype.kind == "f" and x.dtype.itemsize > 4:
+            refuse_beyond(x, columns or [f"x{i}" for i in range(shape[1])], "The table")
         if shape[1] > _BLOCK_VALUES:
             raise ValueError(
                 f"A table has at most {_BLOCK_VALUES:,} columns, so that a row is a block; got {shape[1]:,}."

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-__all__ = ["advice_for", "check_finite", "check_numbers", "check_unmasked"]
+__all__ = ["advice_for", "check_finite", "check_numbers", "check_unmasked", "refuse_beyond"]
 
 _DATES = "Turn dates into numbers first, for example days since the first one."
 _SPANS = "Turn durations into numbers first, for example seconds."
@@ -92,6 +92,35 @@ def check_unmasked(x: Any, name: str) -> None:
         raise ValueError(
             f"{name} has {masked:,} masked {values}. Masks are not read: fill {them} (array.filled(...)) or drop such "
             "rows first."
+        )
+
+
+_LARGEST = float(np.finfo(np.float32).max)
+
+
+def refuse_beyond(x: np.ndarray, columns: Sequence[str], name: str, first: int = 0) -> None:
+    """Refuse numbers that float32 cannot hold, which would become infinite.
+
+    Args:
+        x: Rows in float64, shape (rows, columns).
+        columns: Names of the columns.
+        name: What the table is called in messages.
+        first: Number of the first row.
+
+    Example:
+        >>> refuse_beyond(np.array([[1.0], [1e308]]), ["a"], "The table")
+        Traceback (most recent call last):
+        ...
+        ValueError: The table has 1e+308 in row 1, column 'a', which is beyond 3.4e38, the largest number of float32....
+    """
+    if not x.size or not max(np.fmax.reduce(x, axis=None), -np.fmin.reduce(x, axis=None)) > _LARGEST:
+        return  # most tables: without an array as large as they are
+    beyond = np.isfinite(x) & (abs(x) > _LARGEST)
+    if beyond.any():
+        row, column = np.argwhere(beyond)[0].tolist()
+        raise ValueError(
+            f"{name} has {x[row, column]:g} in row {first + row}, column {columns[column][:40]!r}, which is beyond "
+            "3.4e38, the largest number of float32. Scale the column, or correct it."
         )
 
 

@@ -152,6 +152,7 @@ class RowReader:
         self._next = 0  # its first row that was not given out
         self._decoded: Iterator[Any] = iter(())
         self._rest: Any = None
+        self.ends: dict[int, tuple[Any, Any]] | None = None  # of columns of 8 bytes, if asked for
 
     def read(self, stretches: Sequence[Stretch]) -> np.ndarray:
         """Their rows below each other, a C-ordered float32 array."""
@@ -175,8 +176,12 @@ class RowReader:
             bad, what, advice = column.is_null(), "a missing value", "Fill or drop such rows."
         else:
             try:
+                values = column.to_numpy(zero_copy_only=False)
                 with np.errstate(over="raise", invalid="ignore"):
-                    out[:] = column.to_numpy(zero_copy_only=False)
+                    out[:] = values
+                if self.ends is not None and values.dtype.itemsize == 8 and len(values):
+                    low, high = self.ends.get(position, (values.min(), values.max()))
+                    self.ends[position] = min(low, values.min()), max(high, values.max())
                 return
             except FloatingPointError:
                 import pyarrow.compute as pc

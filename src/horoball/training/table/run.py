@@ -34,6 +34,7 @@ from horoball.training.history import stored_history
 from horoball.training.record import TableRecord
 from horoball.training.state import FINAL, LAST
 from horoball.training.table.even_columns import even_columns
+from horoball.training.table.far_rows import far_report
 from horoball.training.table.filled_points import filled_points
 from horoball.training.table.residuals import RESIDUALS, stored_residuals
 from horoball.training.table.start import Start
@@ -139,12 +140,17 @@ class Run:
     def blocks(self, table: Table, rows: int = 8192, first: int = 0) -> Iterator[Tensor]:
         """Rows of a table as the model sees them, some at a time; refuses those that its likelihood cannot hold.
 
-        In messages, the first row of the table has the number `first`.
+        In messages, the first row of the table has the number `first`. Warns of rows far outside of those of the fit.
         """
-        for block in (each.to(self.device) for each in self.scaled(table).blocks(rows)):
-            self.model.likelihood.check_rows(block[:, : table.features], first, whole=self.record.whole)
-            first += len(block)
-            yield block
+        model = self.record.model
+        limit = 0.0 if self.scaler is None else model.input_limit
+        with far_report(self.columns, model.columns if self.record.mixed else "", limit, first) as note:
+            for block in self.scaled(table).blocks(rows):
+                note(block)
+                block = block.to(self.device)
+                self.model.likelihood.check_rows(block[:, : table.features], first, whole=self.record.whole)
+                first += len(block)
+                yield block
 
     def seen(self, table: Table) -> Tensor:
         """Features of a table as the encoder's network sees them: scaled, or counts as log(1 + x)."""
