@@ -18,6 +18,7 @@ from horoball.training.table.run import Run
 __all__ = ["PLACES", "load_places", "places_of", "save_places", "table_points"]
 
 _MOST = 20_000  # rows that new ones are compared with
+_FITTED = 1e-6, 1e6  # what sharpness, temperature and calibration lie within; probabilities are finite there
 
 
 def table_points(run: Run, table: Table) -> np.ndarray:
@@ -110,8 +111,11 @@ def load_places(folder: Path, run: Run) -> Placer:
         if len(names) not in (0, len(sizes)) or any(len(said) < size for said, size in zip(names, sizes, strict=False)):
             raise ValueError("its names are not those of its groups.")
         fitted = [float(number) for number in state["fitted"]]
-        if len(fitted) != 6 or not np.isfinite(fitted).all() or min(fitted[:2]) <= 0:
-            raise ValueError("what was fitted is not finite.")
+        low, high = _FITTED
+        if len(fitted) != 6 or not all(abs(number) <= high for number in fitted) or not min(fitted[:2]) >= low:
+            raise ValueError(f"what was fitted is not finite, or lies outside {low:g} to {high:g}.")
+        if bool((levels < -1).any()) or bool((levels >= len(levels)).any()):
+            raise ValueError("its groups have numbers that none of so many rows has.")
         return Placer(points.numpy(), levels.numpy(), fitted, [[str(name) for name in level] for level in names])
 
 

@@ -33,6 +33,7 @@ _NOWHERE = -1e9  # the score of a group that is not there
 _AS_SAID = (1.0, 0.0, 1.0, 0.0)  # calibration that changes nothing
 _SURE = 1e-6  # no step is surer
 _BLOCK = 512  # rows at a time
+_LARGEST = 1e18  # length of a point: the square of twice as much is below the largest float32, 3.4e38
 _SAMPLE = 500  # rows whose distances give the median
 
 
@@ -104,6 +105,7 @@ class Placer:
             )
         if len(self.points) < 2 or not len(self.paths):
             raise ValueError("Expected two rows or more, and a group that some of them are in.")
+        _check_size(self.points)
         # Rows of length 1 are compared by their cosine, and so are their centers.
         self._unit = bool(np.allclose(np.square(self.points[:_SAMPLE]).sum(1), 1, atol=1e-3))
         some = self.points[:: max(1, len(self.points) // _SAMPLE)]
@@ -162,14 +164,17 @@ class Placer:
         return csr_matrix((np.ones(len(rows), np.float32), (rows, self._code[rows])), shape=shape)
 
     @cached_property
-    def _steps(self) -> list[csr_matrix]:
-        """For every level, which paths go through the same branch as each path: (paths, paths)."""
+    def _steps(self) -> list[tuple[np.ndarray, csr_matrix]]:
+        """For every level, the branch that each path goes through, and which paths go through each: (paths, branches).
+
+        Which paths share a branch, (paths, paths), would take gigabytes where thousands of paths leave one branch.
+        """
         steps = []
         for level in range(self.paths.shape[1]):
             on = self.paths[:, level] >= 0
             _, branch = np.unique(self.paths[:, : level + 1], axis=0, return_inverse=True)
-            held = csr_matrix((on.astype(np.float64), (np.arange(len(on)), branch.ravel())))
-            steps.append((held @ held.T).tocsr())
+            branch = branch.ravel()
+            steps.append((branch, csr_matrix((on.astype(np.float64), (np.arange(len(on)), branch)))))
         return steps
 
     def place(self, new: ArrayLike) -> Placed:
@@ -181,6 +186,7 @@ class Placer:
         new = np.asarray(new, np.float32)
         if new.ndim != 2 or new.shape[1] != self.points.shape[1]:
             raise ValueError(f"Expected rows of {self.points.shape[1]} columns, got shape {new.shape}.")
+        _check_size(new)
         sharpness = self.fitted[0]
         parts = [self._placed(self._scores(new[i : i + _BLOCK], sharpness)) for i in range(0, len(new), _BLOCK)]
         none = np.empty((0, self.paths.shape[1]))
@@ -191,7 +197,8 @@ class Placer:
         _, temperature, slope, offset, last_slope, last_offset = self.fitted
         p = np.exp(_log_softmax(scores / temperature))
         best = p.argmax(1)
-        steps = [np.asarray(step[best].multiply(p).sum(1)).ravel() for step in self._steps]
+        rows = np.arange(len(p))
+        steps = [np.asarray(p @ through)[rows, branch[best]] for branch, through in self._steps]
         path, said = self.paths[best], _logit(np.stack(steps, 1))
         told = np.where(_last_steps(path), last_slope * said + last_offset, slope * said + offset)
         return Placed(path, np.minimum.accumulate(np.where(path >= 0, expit(told), 0.0), axis=1), self.names)
@@ -232,6 +239,16 @@ class Placer:
             return total / np.maximum(count, 1)
         length = np.linalg.norm(total, axis=-1, keepdims=True)
         return total / np.where(length > 0, length, 1.0)
+
+
+def _check_size(points: np.ndarray) -> None:
+    """Refuse points whose squared distances are not finite in float32: probabilities would be NaN."""
+    large = np.flatnonzero(~(np.abs(points).max(1, initial=0.0) <= _LARGEST / max(1, points.shape[1]) ** 0.5))
+    if len(large):
+        raise ValueError(
+            f"Expected points of finite numbers up to {_LARGEST:.0e}, whose distances can be squared; row {large[0]} "
+            "is larger, or not finite. Scale the columns."
+        )
 
 
 def calibration_error(probability: ArrayLike, right: ArrayLike, bins: int = 15) -> float:

@@ -16,6 +16,7 @@ __all__ = ["tree_from_json", "tree_to_json"]
 
 FORMAT = "horoball tree"
 VERSION = 1
+_ROUNDING = 1e-6  # of the greatest depth, by which a node may lie above its parent
 _LARGEST = 1 << 53  # the largest whole number that every reader of JSON keeps
 
 
@@ -50,7 +51,9 @@ def tree_from_json(text: str) -> Tree:
         ValueError: Expected the JSON of a tree, with "format": "horoball tree".
     """
     try:
-        record = json.loads(text)
+        record = json.loads(text, parse_constant=_refuse_constant)
+    except RecursionError:
+        raise ValueError("Expected the JSON of a tree, got lists or objects nested without end.") from None
     except ValueError as error:
         raise ValueError(f"Expected the JSON of a tree: {error}") from None
     if not isinstance(record, dict) or record.get("format") != FORMAT:
@@ -58,7 +61,7 @@ def tree_from_json(text: str) -> Tree:
     if record.get("version") != VERSION:
         raise ValueError(f"The tree has format version {record.get('version')!r}; this version reads {VERSION}.")
     names = record.get("names")
-    if not isinstance(names, list) or not names or not all(isinstance(name, str) for name in names):
+    if not isinstance(names, list) or not names or not all(map(_is_text, names)):
         raise ValueError("names must be a list of text, one for each leaf.")
     n = len(names)
     parent = _whole(record, "parent", None)
@@ -72,12 +75,15 @@ def tree_from_json(text: str) -> Tree:
     leaf = None if record.get("leaf") is None else _whole(record, "leaf", None)
     if (size < 0).any() or (leaf is not None and ((leaf < 0).any() or (leaf >= n).any())):
         raise ValueError("size must not be negative, and leaf must name a leaf for each row.")
-    if record.get("method") not in TREE_METHODS or not isinstance(record.get("source"), str):
+    if record.get("method") not in TREE_METHODS or not _is_text(record.get("source")):
         raise ValueError(f"method must be one of {', '.join(TREE_METHODS)}, and source a text.")
+    depth = _numbers(record, "depth", nodes)
+    if (depth < 0).any() or (depth[:-1] < depth[parent[:-1]] - _ROUNDING * depth.max()).any():
+        raise ValueError("depth must not be negative, and no node may lie above its parent.")
     return Tree(
         tuple(names),
         parent,
-        _numbers(record, "depth", nodes),
+        depth,
         size,
         support=None if record.get("support") is None else _numbers(record, "support", nodes, share=True),
         transfer=None if record.get("transfer") is None else _numbers(record, "transfer", nodes, share=True),
@@ -86,6 +92,16 @@ def tree_from_json(text: str) -> Tree:
         source=record["source"],
         evidence=_evidence(record.get("evidence")),
     )
+
+
+def _is_text(value: Any) -> bool:
+    """Whether a value is text that can be written: JSON can hold half of a character."""
+    return isinstance(value, str) and not any("\ud800" <= letter <= "\udfff" for letter in value)
+
+
+def _refuse_constant(name: str) -> float:
+    """JSON has no such numbers, but Python writes and reads them unless told otherwise."""
+    raise ValueError(f"it holds {name}, which is no number of JSON.")
 
 
 def _whole(record: dict[str, Any], name: str, length: int | None) -> np.ndarray:
@@ -100,12 +116,15 @@ def _whole(record: dict[str, Any], name: str, length: int | None) -> np.ndarray:
 def _numbers(record: dict[str, Any], name: str, length: int, *, share: bool = False) -> np.ndarray:
     values = record.get(name)
     if not isinstance(values, list) or len(values) != length:
-        raise ValueError(f"{name} must be a list of {length} numbers.")
-    if not all(type(one) in (int, float) or (share and one is None) for one in values):
-        raise ValueError(f"{name} must be a list of {length} numbers.")
-    made = np.array([math.nan if one is None else float(one) for one in values])
-    if np.isinf(made).any() or (share and ((made < -1e-9) | (made > 1 + 1e-9)).any()):
-        raise ValueError(f"{name} must hold {'numbers from 0 to 1' if share else 'finite numbers'}.")
+        raise ValueError(f"{name} must be a list of {length} finite numbers.")
+    if not all((type(one) in (int, float) and abs(one) < math.inf) or (share and one is None) for one in values):
+        raise ValueError(f"{name} must be a list of {length} finite numbers.")
+    try:
+        made = np.array([math.nan if one is None else float(one) for one in values])
+    except OverflowError:  # a whole number of hundreds of digits
+        raise ValueError(f"{name} must hold finite numbers.") from None
+    if share and ((made < -1e-9) | (made > 1 + 1e-9)).any():
+        raise ValueError(f"{name} must hold numbers from 0 to 1.")
     return made
 
 
@@ -115,4 +134,6 @@ def _evidence(values: Any) -> tuple[Candidate, ...]:
         not isinstance(one, dict) or {name: type(value) for name, value in one.items()} != fields for one in values
     ):
         raise ValueError("evidence must be a list of candidates: source, method, correlation and error.")
+    if not all(math.isfinite(one["correlation"]) and math.isfinite(one["error"]) for one in values):
+        raise ValueError("evidence must hold finite numbers.")
     return tuple(Candidate(**one) for one in values)
