@@ -22,6 +22,7 @@ import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
 import scipy.sparse
+from pyarrow.feather import write_feather
 
 from horoball.data import read, read_graph
 from horoball.data.readers.mixed import read_columns
@@ -129,6 +130,101 @@ def heap(number: int, size: int) -> Callable[[Path], None]:
     return write
 
 
+def shared_text(path: Path) -> None:
+    """A column of obs in which every cell refers to the same text of a heap."""
+    anndata.AnnData(np.eye(1000, 2, dtype=np.float32)).write_h5ad(path)
+    with h5py.File(path, "r+") as file:
+        kind = h5py.string_dtype()
+        texts = file["obs"].create_dataset("t", data=["y" * 100_000], dtype=kind, maxshape=(None,), chunks=(1000,))
+        texts.attrs.update({"encoding-type": "string-array", "encoding-version": "0.2.0"})
+        texts.resize((1000,))
+        file["obs"].attrs["column-order"] = np.array(["t"], object)
+    with h5py.File(path) as file:
+        place = file["obs/t"].id.get_chunk_info(0).byte_offset
+    data = bytearray(path.read_bytes())
+    data[place : place + 16 * 1000] = data[place : place + 16] * 1000
+    path.write_bytes(data)
+
+
+def shared_attribute(path: Path) -> None:
+    """An attribute whose texts are all the same one of a heap."""
+    anndata.AnnData(np.eye(10, 2, dtype=np.float32)).write_h5ad(path)
+    with h5py.File(path, "r+") as file:
+        names = np.array(["y" * 70_000, *["z"] * 2000], object)
+        file["obs"].attrs.create("column-order", names, dtype=h5py.string_dtype())
+
+
+def zipped(name: str, content: bytes) -> bytes:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(name, content)
+    return out.getvalue()
+
+
+def written(save: Callable[..., object], table: pa.Table, **options: object) -> bytes:
+    out = io.BytesIO()
+    save(table, out, **options)
+    return out.getvalue()
+
+
+ZEROS = pa.table({f"c{i}": pa.array(np.zeros(1 << 20)) for i in range(32)})  # 256 MiB, one array 32 times
+LONG = pa.DictionaryArray.from_arrays(pa.array(np.zeros(5000, np.int32)), pa.array(["x" * 100_000]))  # 500 MB as text
+TEXTS = pa.table({"a": LONG, "b": np.arange(5000.0)})
+
+
+def one_page() -> bytes:
+    """A page of half a gigabyte in a few kilobytes."""
+    values = pa.table(
+        {"a": pa.FixedSizeBinaryArray.from_buffers(pa.binary(1 << 19), 1000, [None, pa.py_buffer(bytes(1000 << 19))])}
+    )
+    return written(pq.write_table, values, use_dictionary=False, compression="zstd", data_page_size=1 << 30)
+
+
+def endless_list() -> bytes:
+    """A row with a list of 2²⁵ numbers, all the same."""
+    values = pa.array(np.zeros(1 << 25))
+    lists = pa.LargeListArray.from_arrays(pa.array([0, 1 << 25]), values)
+    return written(pq.write_table, pa.table({"a": lists}), store_schema=False)
+
+
+def sheet(rows_: str, strings: str = "", dimension: str = "A1:B2") -> bytes:
+    """A spreadsheet by its XML."""
+    from openpyxl import Workbook
+
+    book, out = Workbook(), io.BytesIO()
+    book.active.append(["a", "b"])
+    book.save(out)
+    main = 'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"'
+    part = "xl/sharedStrings.xml"
+    kind = "application/vnd.openxmlformats-officedocument.spreadsheetml.sharedStrings+xml"
+    new = io.BytesIO()
+    with zipfile.ZipFile(out) as old, zipfile.ZipFile(new, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name in old.namelist():
+            content = old.read(name)
+            if name.endswith("sheet1.xml"):
+                size = f'<dimension ref="{dimension}"/>'
+                content = f"<worksheet {main}>{size}<sheetData>{rows_}</sheetData></worksheet>".encode()
+            if name == "[Content_Types].xml" and part not in old.namelist():
+                entry = f'<Override PartName="/{part}" ContentType="{kind}"/></Types>'
+                content = content.replace(b"</Types>", entry.encode())
+            if name != part:
+                archive.writestr(name, content)
+        archive.writestr(part, f"<sst {main}>{strings}</sst>")
+    return new.getvalue()
+
+
+HEADER = '<row r="1"><c r="A1" t="inlineStr"><is><t>a</t></is></c></row>'
+SHARED = '<row><c t="s"><v>0</v></c><c><v>1</v></c></row>'
+
+
+def columns(path: Path) -> object:
+    return read_columns(path).rows
+
+
+def labels(path: Path) -> object:
+    return read_columns(path, label="a").read_labels()
+
+
 def rows(path: Path) -> object:
     table = read(path)
     assert isinstance(table, Table)
@@ -172,6 +268,76 @@ COSTLY: dict[str, tuple[str, bytes | Callable[[Path], None], Callable[[Path], ob
     "cells, text of no length": ("x.h5ad", heap(0, 8), rows, "a heap of its text is damaged"),
     "cells, text that goes back": ("x.h5ad", heap(1, 2**64 - 16), rows, "a heap of its text is damaged"),
     "cells, text beyond its heap": ("x.h5ad", heap(1, 4096), rows, "a heap of its text is damaged"),
+    "parquet in zip": ("x.zip", zipped("x.parquet", written(pq.write_table, ZEROS)), columns, "so far it took"),
+    "parquet, one text as labels": ("x.parquet", written(pq.write_table, TEXTS), labels, "so far it took"),
+    "parquet, one text without types": (
+        "x.parquet",
+        written(pq.write_table, TEXTS, store_schema=False),
+        labels,
+        "so far it took",
+    ),
+    "parquet, one text as ends": (
+        "x.parquet",
+        written(pq.write_table, pa.table({"a": LONG, "b": LONG})),
+        read_graph,
+        "so far",
+    ),
+    "parquet, one large page": ("x.parquet", one_page(), columns, "its pages tell of 52"),
+    "parquet, an endless list": ("x.parquet", endless_list(), columns, "its pages tell of 268,435,456 bytes"),
+    "feather": (
+        "x.feather",
+        written(write_feather, ZEROS, compression="zstd", chunksize=1 << 20),
+        columns,
+        "268,435,456",
+    ),
+    "feather, one text": ("x.feather", written(write_feather, TEXTS, compression="zstd"), labels, "so far it took"),
+    "feather, views of one text": (
+        "x.feather",
+        written(
+            write_feather,
+            pa.table({"a": LONG.cast(pa.string()).slice(0, 2000).cast(pa.string_view())}),
+            compression="zstd",
+        ),
+        columns,
+        "tells of|so far it took",
+    ),
+    "json, nested lists": ("x.jsonl", b'{"a": ' + b"[" * 90_000 + b"]" * 90_000 + b"}\n", columns, "32 deep"),
+    "json, nested objects": ("x.jsonl", b'{"a":' * 20_000 + b"1" + b"}" * 20_000, columns, "32 deep"),
+    "json, nested over lines": ("x.jsonl", b'{"a":[ "]}" ,{}\n' * 10_000, columns, "line 1 is not one whole object"),
+    "json, a key a line": (
+        "x.jsonl",
+        b"".join(b'{"k%d":1}\n' % i for i in range(15_000)),
+        columns,
+        "15,000 different keys",
+    ),
+    "xlsx, one text": (
+        "x.xlsx",
+        sheet(HEADER + SHARED * 20_000, f"<si><t>{'x' * 30_000}</t></si>"),
+        columns,
+        "so far it took",
+    ),
+    "xlsx, a distant row": ("x.xlsx", sheet('<row r="99999999999"><c><v>1</v></c></row>'), columns, "beyond 1,048,576"),
+    "xlsx, a distant second row": (
+        "x.xlsx",
+        sheet(HEADER + '<row r="99999999999"><c><v>1</v></c></row>'),
+        columns,
+        "beyond 1,048,576",
+    ),
+    "xlsx, wide rows": (
+        "x.xlsx",
+        sheet(HEADER + '<row><c r="XFD1"><v>1</v></c></row>' * 20_000),
+        columns,
+        "so far it took",
+    ),
+    "cells, one text": ("x.h5ad", shared_text, rows, "so far it took"),
+    "cells, one text in a list of names": ("x.h5ad", shared_attribute, rows, "its attribute column-order"),
+    "csv, one long label": ("x.csv", b"a,b\n" + b"x" * 50_000 + b",1\n" + b"y,2\n" * 9000, labels, "50,000 characters"),
+    "edges, one long id": (
+        "x.txt",
+        b"".join(b"a%d b\n" % i for i in range(9000)) + b"c" * 50_000 + b" d\n",
+        read_graph,
+        "50,000 ch",
+    ),
     "cells, no names": ("x.h5ad", cells(unwritten("obs/_index", (10**9,))), rows, "does not hold"),
 }
 

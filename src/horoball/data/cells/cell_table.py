@@ -13,7 +13,8 @@ import numpy as np
 
 from horoball.data.cells.h5ad import DiskRows, H5adTable, check_indices
 from horoball.data.files.hdf5_contents import check_flat, check_own
-from horoball.data.files.hdf5_heaps import check_heaps
+from horoball.data.files.hdf5_heaps import check_attributes, check_heaps, check_texts
+from horoball.data.files.limits import check_widths
 from horoball.data.files.numpy_files import sound_sparse
 from horoball.data.files.parse_errors import parsing
 from horoball.data.tables.array_table import ArrayTable
@@ -105,10 +106,12 @@ def _open(path: str | Path, stack: ExitStack) -> _Cells:
     if not Path(path).exists():
         raise FileNotFoundError(f"There is no file {path}.")
     file = stack.enter_context(h5py.File(path, "r"))
-    check_heaps(file)
+    longest = check_heaps(file)
     check_own(file)
+    check_attributes(file, longest)
     for name in ("obs", "var"):
         check_flat(file[name])
+        check_texts(file[name], longest)
     obs, var = read_elem(file["obs"]), read_elem(file["var"])
     layers = dict(file["layers"]) if "layers" in file else {}
     return _Cells(str(path), obs, list(map(str, var.index)), file.get("X"), layers)
@@ -172,6 +175,8 @@ def _table(
             raise ValueError(f"{cells.name} has no column {column!r} in obs. Its columns are: {there}.")
     columns, index = _chosen(cells, genes)
     labels = None if label is None else np.asarray(cells.obs[label])
+    if labels is not None and labels.dtype == object:
+        check_widths(labels, f"The labels of {cells.name}")
     scaling = {name: tuple(known or scaling_of(name, cells.obs[name])) for name, known in numbers.items()}
     scaled = {name: (np.asarray(cells.obs[name], np.float64) - mean) / std for name, (mean, std) in scaling.items()}
     covariates = Covariates.of({name: cells.obs[name] for name in batch}, scaled) if batch or scaled else None

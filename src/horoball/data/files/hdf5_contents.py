@@ -73,7 +73,7 @@ def check_flat(part: Any) -> None:
         >>> check_flat(file.create_dataset("X", (10**6, 10**6), "f4", chunks=(100, 100)))
         Traceback (most recent call last):
         ...
-        ValueError: its X tells of 4,000,000,000,000 bytes, which a file of ... bytes does not hold
+        ValueError: its X tells of 4,000,000,000,000 bytes, which a file of ... bytes does not hold; ...
     """
     import h5py
 

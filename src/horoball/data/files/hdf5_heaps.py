@@ -7,27 +7,36 @@ too large.
 
 from __future__ import annotations
 
+import math
 import mmap
 import re
 from pathlib import Path
 from struct import Struct
 from typing import Any
 
-__all__ = ["check_heaps"]
+from horoball.data.files.limits import Budget, check_held
+
+__all__ = ["check_attributes", "check_heaps", "check_texts"]
 
 _LENGTH = 8  # bytes of a size, in all files that h5py writes
 _HEAP = re.compile(rb"GCOL\x01")
 _HEAP_HEADER, _HEADER = Struct("<8xQ"), Struct("<H6xQ")
 _SMALLEST = 4096  # bytes of a heap
+_STRING = 64  # bytes of a text in memory beside its characters
+_TEXTS = 8  # bytes of text that one byte of a file may become
+_LISTED = 100  # the same for texts of an attribute, each counted as the longest one
 
 
-def check_heaps(file: Any) -> None:
+def check_heaps(file: Any) -> int:
     """Refuse an HDF5 file with a heap whose objects do not follow one another to its end.
 
     The whole file is looked through once, at about a gigabyte in a second.
 
     Args:
         file: The file, opened with h5py.
+
+    Returns:
+        Bytes of the longest text.
 
     Example:
         >>> import h5py, tempfile
@@ -37,6 +46,7 @@ def check_heaps(file: Any) -> None:
         >>> data = path.read_bytes()
         >>> with h5py.File(path) as file:
         ...     check_heaps(file)
+        7
         >>> start = data.index(b"GCOL")
         >>> _ = path.write_bytes(data[: start + 16] + bytes(4080) + data[start + 4096 :])
         >>> with h5py.File(path) as file:
@@ -49,23 +59,89 @@ def check_heaps(file: Any) -> None:
     if length != _LENGTH:
         raise ValueError(f"its sizes have {length} bytes, and are read with {_LENGTH} alone.")
     with Path(file.filename).open("rb") as raw, mmap.mmap(raw.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        longest = 0
         for found in _HEAP.finditer(data):
             if found.start() + _HEAP_HEADER.size <= len(data):
-                _check_heap(data, found.start())
+                longest = max(longest, _check_heap(data, found.start()))
+        return longest
 
 
-def _check_heap(data: mmap.mmap, start: int) -> None:
+def _check_heap(data: mmap.mmap, start: int) -> int:
     (size,) = _HEAP_HEADER.unpack_from(data, start)
     end = start + size
     if size < _SMALLEST or end > len(data):
-        return  # HDF5 refuses it, or it only looks like a heap
-    place = start + _HEAP_HEADER.size
+        return 0  # HDF5 refuses it, or it only looks like a heap
+    place, longest = start + _HEAP_HEADER.size, 0
     while place + _HEADER.size <= end:
         number, held = _HEADER.unpack_from(data, place)
         if number:
+            longest = max(longest, held)
             held = _HEADER.size + -(-held // 8) * 8
         elif held < _HEADER.size:  # what is left free counts its own header
             raise ValueError("a heap of its text is damaged.")
         place += held
     if place > end:
         raise ValueError("a heap of its text is damaged.")
+    return longest
+
+
+def check_attributes(file: Any, longest: int) -> None:
+    """Refuse an HDF5 file with a list of texts in an attribute that may take far more memory than the file.
+
+    An attribute can only be read whole, so that each of its texts counts as the longest one.
+
+    Args:
+        file: The file.
+        longest: Bytes of the longest text, as `check_heaps` says.
+
+    Example:
+        >>> import h5py
+        >>> file = h5py.File("attributes", "w", driver="core", backing_store=False)
+        >>> file.attrs["column-order"] = ["a"] * 1000
+        >>> check_attributes(file, 10**6)
+        Traceback (most recent call last):
+        ...
+        ValueError: its attribute column-order tells of 1,000,000,000 bytes, which a file of ... bytes does not ...
+    """
+    size = file.id.get_filesize()
+
+    def check(_: str, item: Any) -> None:
+        for name in item.attrs:
+            held = item.attrs.get_id(name)
+            count = math.prod(held.shape or ())
+            if held.dtype.kind == "O" and count > 1:
+                check_held(count * longest, size, f"its attribute {name[:40]}", _LISTED)
+
+    check("", file)
+    file.visititems(check)
+
+
+def check_texts(part: Any, longest: int) -> None:
+    """Refuse a frame of an HDF5 file whose texts take far more memory than the file: rows may all refer to one text.
+
+    Texts are not compressed, so that a sound file is about as large as all of them. They are read a few at a time.
+
+    Args:
+        part: The file's group or dataset.
+        longest: Bytes of the longest text, as `check_heaps` says.
+
+    Example:
+        >>> import h5py
+        >>> file = h5py.File("texts", "w", driver="core", backing_store=False)
+        >>> file["obs/name"] = ["a", "b"]
+        >>> check_texts(file["obs"], 1)
+    """
+    import h5py
+
+    budget, waiting = Budget(part.file.id.get_filesize(), _TEXTS), [part]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, h5py.Group):
+            waiting += [item.get(key) for key in item]
+        elif isinstance(item, h5py.Dataset) and item.dtype.kind == "O" and item.size:
+            if item.ndim > 1:
+                raise ValueError(f"its {item.name.strip('/')[:60]} holds texts in {item.ndim} dimensions.")
+            step = max(1, budget.left // (8 * (longest + _STRING))) if item.ndim else 1
+            for start in range(0, item.size, step):
+                texts = item[start : start + step] if item.ndim else [item[()]]
+                budget.spend(sum(_STRING + len(text) for text in texts if isinstance(text, bytes)))

@@ -5,16 +5,21 @@ from __future__ import annotations
 import datetime
 import logging
 import warnings
-from collections.abc import Sequence
+import zipfile
+from collections.abc import Iterable, Iterator, Sequence
 from typing import IO, Any
 
 from horoball.data.files.gap_words import GAP_WORDS
+from horoball.data.files.limits import Budget, check_held
 from horoball.runtime.extras import require_openpyxl
 
 __all__ = ["column_of", "read_sheet"]
 
 _log = logging.getLogger("horoball")
 _MOST_CELLS = 1 << 27  # of a sheet; Excel's own limit is 2³⁴
+_MOST_ROWS = 1 << 20  # of a sheet
+_RATIO = 200  # bytes that one byte of a file may become: a cell takes two or three, and shows a text of any length
+_CELL = 32  # bytes of a cell: a number and where it is kept
 
 
 def read_sheet(file: IO[bytes], path: str, aside: Sequence[str] = (), gaps: Sequence[str] = ()) -> Any:
@@ -44,32 +49,59 @@ def read_sheet(file: IO[bytes], path: str, aside: Sequence[str] = (), gaps: Sequ
 
 def _cells(file: IO[bytes], path: str) -> tuple[list[str], list[list[Any]]]:
     """Names and values of the columns; rows without any value are left out."""
+    _check_members(file, path)
     try:
         book = require_openpyxl().load_workbook(file, read_only=True, data_only=True, keep_links=False)
     except ValueError as error:
         first = str(error).splitlines()[0][:200].rstrip(" .")  # followed by advice to those who write such files
         raise ValueError(f"{path} is not a sound spreadsheet: {first}. Save it anew, or as .csv.") from error
+    budget = Budget(file.seek(0, 2), _RATIO)
     try:
         others = [sheet.title for sheet in book.worksheets[1:]]
         if others:
             shown = ", ".join(repr(title[:40]) for title in others[:5]) + " …" * (len(others) > 5)
             _log.warning("Sheets: read %r, the first of %s; not read: %s.", book.worksheets[0].title[:40], path, shown)
-        rows = book.worksheets[0].iter_rows(values_only=True)
+        sheet = book.worksheets[0]
+        sheet.reset_dimensions()  # which a file may give as the whole of Excel's, and each row is then filled up to
+        rows = _counted(sheet.iter_rows(values_only=True), budget, path)
         header = next((row for row in rows if any(cell is not None for cell in row)), None)
         if header is None:
             raise ValueError(f"{path} has no rows.")
         last = max(number for number, cell in enumerate(header) if cell is not None) + 1
         names = ["" if cell is None else str(cell) for cell in header[:last]]
         cells: list[list[Any]] = [[] for _ in names]
-        for number, row in enumerate(rows):
-            if number * len(names) > _MOST_CELLS:
-                raise ValueError(f"{path} has more than {_MOST_CELLS:,} cells. Save it as .parquet.")
+        for row in rows:
             if any(cell is not None for cell in row):
                 for column, cell in zip(cells, [*row, *[None] * last], strict=False):
                     column.append(cell)
     finally:
         book.close()
     return names, cells
+
+
+def _check_members(file: IO[bytes], path: str) -> None:
+    """Refuse an archive whose members become more than it can hold: the list of texts is read whole."""
+    with zipfile.ZipFile(file) as archive:
+        held = sum(member.file_size for member in archive.infolist())
+    check_held(held, file.seek(0, 2), f"the list of parts of {path}")
+    file.seek(0)
+
+
+def _counted(rows: Iterable[Sequence[Any]], budget: Budget, path: str) -> Iterator[Sequence[Any]]:
+    """The same rows, as long as they are not more than a sheet has, nor their cells more than the file may hold.
+
+    A row that says it is the last of a billion comes after as many empty ones, and a text of a sheet is stored once,
+    however many cells show it.
+    """
+    seen = 0
+    for number, row in enumerate(rows):
+        if number >= _MOST_ROWS:
+            raise ValueError(f"{path} has a row beyond {_MOST_ROWS:,}, the last one of a sheet. Save it as .parquet.")
+        seen += len(row)
+        if seen > _MOST_CELLS:
+            raise ValueError(f"{path} has more than {_MOST_CELLS:,} cells. Save it as .parquet.")
+        budget.spend(_CELL * len(row) + sum(len(cell) for cell in row if isinstance(cell, str)))
+        yield row
 
 
 def column_of(values: list[Any], gaps: Sequence[str] = ("",)) -> Any:

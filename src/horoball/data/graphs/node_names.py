@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from horoball.data.files.limits import check_widths
 from horoball.data.missing import is_missing
 
 __all__ = ["Numbered", "number_hashables", "number_ids"]
@@ -49,7 +50,9 @@ def number_ids(first: Any, second: Any, where: str) -> Numbered:
         return _number_integers(np.stack(columns, 1))
     texts = [pa.array(column).cast(pa.string()) if isinstance(column, np.ndarray) else column for column in columns]
     edges, ids = _coded([chunk for text in texts for chunk in (text.chunks if hasattr(text, "chunks") else [text])])
-    return Numbered(edges, len(ids), np.asarray(ids.to_pylist(), dtype=str))
+    names = ids.to_pylist()
+    check_widths(names, f"The node ids of {where}")
+    return Numbered(edges, len(ids), np.asarray(names, dtype=str))
 
 
 def number_hashables(nodes: Iterable[Hashable]) -> tuple[dict[Hashable, int], np.ndarray | None]:
@@ -67,7 +70,9 @@ def number_hashables(nodes: Iterable[Hashable]) -> tuple[dict[Hashable, int], np
     number = {node: i for i, node in enumerate(known)}
     if whole and (not known or (known[0] == 0 and known[-1] == len(known) - 1)):
         return number, None
-    names = np.asarray([str(node) for node in known], dtype=str)
+    texts = [str(node) for node in known]
+    check_widths(texts, "The node ids")
+    names = np.asarray(texts, dtype=str)
     same = np.flatnonzero(names[1:] == names[:-1])
     if len(same):
         a, b = known[same[0]], known[same[0] + 1]

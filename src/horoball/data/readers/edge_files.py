@@ -14,6 +14,7 @@ from horoball.data.files.numpy_files import load_arrays
 from horoball.data.files.parse_errors import parsing
 from horoball.data.readers.edge_lines import EdgeLines, Ends, ends_of, named_ends
 from horoball.data.readers.triples import refuse_triples
+from horoball.data.tables.row_groups import read_whole
 
 __all__ = ["read_edge_file"]
 
@@ -83,13 +84,19 @@ def _bytes(path: str) -> bytes:
         raise FileNotFoundError(f"There is no file {path}.")
     with parsing(path), fsspec.open(path, "rb", compression="infer") as opened:
         file: Any = opened
-        with fsspec.open(path, "rb") as stored:
-            size = stored.seek(0, 2)
-        data = bytearray()
+        data, size = bytearray(), _stored(path)
         while part := file.read(_PART):
             data += part
             check_held(len(data), size, "its compressed text")
         return bytes(data)
+
+
+def _stored(path: str) -> int:
+    """Bytes of a file, compressed as it may be."""
+    import fsspec
+
+    with fsspec.open(path, "rb") as stored:
+        return int(stored.seek(0, 2))
 
 
 def _check_entries(file: io.BytesIO, size: int) -> None:
@@ -116,10 +123,12 @@ def _parquet(path: str, data: bytes) -> Ends:
         raise ValueError(
             f"{path} has columns of the same name, {columns[0][:40]!r} or {columns[1][:40]!r}. Rename them."
         )
-    if len(names) == 3 and named_ends(names) is None:
-        some = next(file.iter_batches(1000), None)
-        refuse_triples([] if some is None else zip(*(column.to_pylist() for column in some.columns), strict=True), path)
-    table = file.read(columns=columns)
+    facts = len(names) == 3 and named_ends(names) is None
+    with parsing(path, "Parquet file"):
+        table = read_whole(io.BytesIO(data), names if facts and len(set(names)) == 3 else columns, _stored(path))
+    if facts:
+        some = table.slice(0, 1000)
+        refuse_triples(zip(*(column.to_pylist() for column in some.columns), strict=True), path)
     return Ends(table.column(columns[0]), table.column(columns[1]))
 
 

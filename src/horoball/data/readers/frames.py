@@ -18,15 +18,18 @@ import numpy as np
 from horoball.data.columns.dates import parse_dates
 from horoball.data.columns.number_cells import about_odd, decimal_of, is_text_type, text_numbers
 from horoball.data.columns.profile import Profile
+from horoball.data.files.arrow_sizes import check_feather, spend_shared
 from horoball.data.files.dialect import Dialect, find_dialect
 from horoball.data.files.gap_words import GAP_WORDS
-from horoball.data.files.limits import check_held
+from horoball.data.files.json_lines import check_lines
+from horoball.data.files.limits import Budget, check_held
 from horoball.data.files.spreadsheets import column_of, read_sheet
 from horoball.data.readers.delimited import parse_text
 from horoball.data.readers.registry import table_reader
 from horoball.data.tables.array_table import ArrayTable
 from horoball.data.tables.column_names import some_names
 from horoball.data.tables.column_roles import ReadOptions, choose, with_index
+from horoball.data.tables.row_groups import read_whole
 
 __all__ = [
     "FRAME_ENDINGS",
@@ -44,20 +47,19 @@ ReadFrame = Callable[[IO[bytes], str, Sequence[str], Sequence[str]], Any]
 
 
 def _read_feather(file: IO[bytes], path: str, aside: Sequence[str], gaps: Sequence[str]) -> Any:
+    import pyarrow as pa
     import pyarrow.feather as feather
 
-    return feather.read_table(file)
+    data = file.read()
+    check_feather(data)
+    return feather.read_table(pa.BufferReader(data))
 
 
 def _read_json(file: IO[bytes], path: str, aside: Sequence[str], gaps: Sequence[str]) -> Any:
     import pyarrow as pa
     import pyarrow.json as json
 
-    # A file, or a block, that begins with null ends the process, in Arrow 26.
-    starts = (line.lstrip(b"\xef\xbb\xbf \t\r\n")[:4] for line in file)
-    number = next((number for number, start in enumerate(starts, 1) if start == b"null"), None)
-    if number is not None:
-        raise ValueError(f"{path} is not a readable table: line {number} is null, expected an object in braces.")
+    check_lines(file, path)
     file.seek(0)
     try:
         return json.read_json(file, read_options=json.ReadOptions(block_size=1 << 26))
@@ -86,9 +88,7 @@ def _json_cells(file: IO[bytes], gaps: Sequence[str]) -> Any:
 
 
 def _read_parquet(file: IO[bytes], path: str, aside: Sequence[str], gaps: Sequence[str]) -> Any:
-    import pyarrow.parquet as pq
-
-    return pq.read_table(file)
+    return read_whole(file, size=_stored(path))
 
 
 _FRAMES: dict[str, ReadFrame] = {
@@ -101,6 +101,7 @@ _FRAMES: dict[str, ReadFrame] = {
     ".parquet": _read_parquet,
 }
 _SAMPLE = 1 << 16  # bytes that tell how a text file is written
+_PART = 1 << 20  # bytes that are decompressed at once
 _PACKED = (".csv.gz", ".tsv.gz", ".zip")
 FRAME_ENDINGS = (*_FRAMES, *_PACKED)
 
@@ -143,6 +144,7 @@ def frame_of(source: Any, aside: Sequence[str] = (), gaps: Sequence[str] = ()) -
 
     if isinstance(source, str | PurePath):
         frame = _frame_of_file(str(source), aside, gaps)
+        _check_shared(frame, str(source))
         # Buffers of a Feather file are used as they lie, so that a damaged offset would end the process; and text of
         # JSON lines need not be UTF-8.
         frame.validate(full=True)
@@ -210,6 +212,7 @@ def frame_as_written(path: str) -> Any:
     frame = _frame_of_file(path, (), ())
     if dialect_of(path) is not None:
         frame = _frame_of_file(path, frame.column_names, ())
+    _check_shared(frame, path)
     frame.validate(full=True)
     return frame
 
@@ -251,6 +254,19 @@ def _dialect_in(file: IO[bytes], path: str) -> Dialect:
     return find_dialect(first, rest, path)
 
 
+def _check_shared(frame: Any, path: str) -> None:
+    """Refuse a table whose rows share texts that would be huge if each had its own."""
+    spend_shared((chunk for column in frame.itercolumns() for chunk in column.chunks), Budget(_stored(path)))
+
+
+def _stored(path: str) -> int:
+    """Bytes of a file, compressed as it may be."""
+    import fsspec
+
+    with fsspec.open(path, "rb") as file:
+        return int(file.seek(0, 2))
+
+
 def _frame_of_file(path: str, aside: Sequence[str], gaps: Sequence[str]) -> Any:
     import fsspec
 
@@ -263,7 +279,7 @@ def _frame_of_file(path: str, aside: Sequence[str], gaps: Sequence[str]) -> Any:
 
             with gzip.open(file, "rb") as inner:
                 # Kept whole: a text file is read twice, first its names and then its rows.
-                return _FRAMES[ending.removesuffix(".gz")](io.BytesIO(inner.read()), path, aside, gaps)
+                return _FRAMES[ending.removesuffix(".gz")](_unpacked(inner, _stored(path)), path, aside, gaps)
         return _FRAMES[str(ending)](file, path, aside, gaps)
 
 
@@ -276,8 +292,19 @@ def _frame_in_zip(file: IO[bytes], path: str, aside: Sequence[str], gaps: Sequen
             raise ValueError(f"{path} holds {len(tables)} tables, expected one: {names}. Unpack it and choose one.")
         member = tables[0]
         check_held(member.file_size, file.seek(0, 2), f"{member.filename[:40]} in {path}")
-        content = io.BytesIO(archive.read(member))
+        with archive.open(member) as inner:
+            content = _unpacked(inner, _stored(path))
     return _FRAMES[str(ending_of(member.filename))](content, path, aside, gaps)
+
+
+def _unpacked(file: IO[bytes], size: int) -> io.BytesIO:
+    """What a compressed file holds, counted as it is read."""
+    out, budget = io.BytesIO(), Budget(size)
+    while part := file.read(_PART):
+        budget.spend(len(part))
+        out.write(part)
+    out.seek(0)
+    return out
 
 
 def _is_hidden(name: str) -> bool:

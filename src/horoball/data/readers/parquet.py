@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from horoball.data.files.limits import Budget, check_widths
 from horoball.data.files.parquet_folders import parquet_files
 from horoball.data.readers.registry import table_reader
 from horoball.data.tables.array_table import ArrayTable
@@ -162,7 +163,10 @@ class ParquetTable(StreamedTable):
         column = self._aside(self.label)
         # pyarrow makes floats of whole numbers where some are missing, which merges large ones.
         exact = column.null_count and not pa.types.is_floating(column.type)
-        return np.array(column.to_pylist(), object) if exact else np.asarray(column.to_numpy())
+        labels = np.array(column.to_pylist(), object) if exact else np.asarray(column.to_numpy())
+        if labels.dtype == object:
+            check_widths(labels, f"The labels of {self._files.paths[0]}")
+        return labels
 
     def read_names(self) -> Any:
         """The column of names, if one was given."""
@@ -178,13 +182,15 @@ class ParquetTable(StreamedTable):
         """A column that is no feature, an Arrow array."""
         import pyarrow as pa
 
-        return pa.chunked_array(list(self._chunks(name)), self._files.open(0).schema_arrow.field(name).type)
+        budget = Budget(sum(map(self._files.size, range(len(self._files.paths)))))
+        parts = list(self._chunks(name, budget))
+        return pa.chunked_array(parts, self._files.open(0).schema_arrow.field(name).type)
 
-    def _chunks(self, name: str) -> Iterator[Any]:
-        """The same, row group by row group."""
+    def _chunks(self, name: str, budget: Budget | None = None) -> Iterator[Any]:
+        """The same, row group by row group; without a budget for all of them, each has one of its own."""
         for unit in self._units:
-            with self._files.reading(unit.file, unit.group):
-                column = self._files.open(unit.file).read_row_group(unit.group, columns=[name]).column(0)
+            own = Budget(self._files.size(unit.file)) if budget is None else budget
+            column = self._files.column(unit.file, unit.group, name, own)
             yield from column.slice(unit.first, unit.rows).chunks
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from horoball.data.files.gap_words import GAP_WORDS
+from horoball.data.files.limits import check_widths
 
 __all__ = ["written_labels"]
 
@@ -41,4 +42,6 @@ def written_labels(column: Any) -> np.ndarray:
             numbers = there.cast(kind)
             if pc.count_distinct(numbers).as_py() == pc.count_distinct(there).as_py():
                 return np.asarray(numbers.to_pylist())
-    return np.asarray(column.to_pylist())
+    texts = column.to_pylist()
+    check_widths(texts, "The labels")
+    return np.asarray(texts)

@@ -10,10 +10,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from horoball.data.files.limits import check_rows
+from horoball.data.files.arrow_sizes import spend_shared
+from horoball.data.files.limits import Budget, check_rows
+from horoball.data.files.parquet_pages import LOOKED_THROUGH, Chunk, check_pages
 from horoball.data.files.parse_errors import parsing
 
-__all__ = ["ParquetFiles", "RowReader", "Stretch"]
+__all__ = ["ParquetFiles", "RowReader", "Stretch", "read_column", "read_whole"]
 
 _OPEN = 8  # files kept open: systems allow some hundred, and the footer of a large file takes megabytes
 _BUFFER = 1 << 12  # bytes read at once from a column of a large group; without it, all of its bytes would be
@@ -64,6 +66,7 @@ class ParquetFiles:
         self.paths, self.texts = list(paths), list(texts)
         self.lock = threading.Lock()  # a file is read by one thread at a time
         self._open: OrderedDict[tuple[int, int], Any] = OrderedDict()
+        self._chunks: dict[int, list[list[Chunk] | None] | None] = {}
 
     def __getstate__(self) -> tuple[list[str], list[str]]:
         return self.paths, self.texts
@@ -94,11 +97,39 @@ class ParquetFiles:
                 file = pq.ParquetFile(stream, buffer_size=buffer, read_dictionary=self.texts, **options)
             with parsing(self.paths[number], "Parquet file"):
                 check_rows(file.metadata.num_rows, stream.seek(0, 2))
+                if number not in self._chunks:
+                    self._chunks[number] = _chunks_of(stream, file)
             self._open[key] = file
             if len(self._open) > _OPEN:
                 self._open.popitem(last=False)
         self._open.move_to_end(key)
         return self._open[key]
+
+    def column(self, number: int, group: int, name: str, budget: Budget) -> Any:
+        """A column of a row group that is no feature, an Arrow array; text takes no more memory than is left.
+
+        Args:
+            number: Number of the file.
+            group: Number of the row group.
+            name: The column.
+            budget: What all such columns may take.
+
+        Example:
+            >>> import pyarrow as pa, pyarrow.parquet as pq, tempfile, pathlib
+            >>> path = pathlib.Path(tempfile.mkdtemp()) / "rows.parquet"
+            >>> pq.write_table(pa.table({"a": ["x", "y"]}), path)
+            >>> ParquetFiles([str(path)]).column(0, 0, "a", Budget(1000)).to_pylist()
+            ['x', 'y']
+        """
+        with parsing(self.paths[number], "Parquet file"), self.reading(number, group):
+            return read_column(self.open(number), group, name, budget, self._chunks.get(number))
+
+    def size(self, number: int) -> int:
+        """Bytes of a file."""
+        import fsspec
+
+        with fsspec.open(self.paths[number], "rb") as stream:
+            return int(stream.seek(0, 2))
 
     @contextmanager
     def reading(self, number: int, group: int) -> Iterator[None]:
@@ -112,7 +143,120 @@ class ParquetFiles:
             ValueError: rows.parquet is damaged in row group 3: Unexpected end of stream. Use another copy...
         """
         with self.lock, _readable(f"{self.paths[number]} is damaged in row group {group}"):
+            _check_group(self._chunks.get(number), group)
             yield
+
+
+def read_whole(stream: Any, columns: Sequence[str] | None = None, size: int | None = None) -> Any:
+    """The Arrow table of a Parquet file, held in memory. Refused before it takes more than a file of that size may.
+
+    Args:
+        stream: The file's bytes, which can be sought.
+        columns: Names of the columns; all if not given.
+        size: Bytes that the file took, if it was compressed as a whole.
+
+    Example:
+        >>> import io, pyarrow as pa, pyarrow.parquet as pq
+        >>> stream = io.BytesIO()
+        >>> pq.write_table(pa.table({"a": np.zeros(10**7)}), stream)
+        >>> read_whole(stream, size=100)
+        Traceback (most recent call last):
+        ...
+        ValueError: it tells of 10,000,000 rows, which a file of 100 bytes does not hold
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    file = pq.ParquetFile(stream, pre_buffer=False, page_checksum_verification=True)
+    budget = Budget(stream.seek(0, 2) if size is None else size)
+    check_rows(file.metadata.num_rows, budget.size)
+    names = list(file.schema_arrow.names) if columns is None else list(columns)
+    if len(set(names)) < len(names):
+        raise ValueError("it has columns of the same name; rename them")
+    fields = [file.schema_arrow.field(name) for name in names]
+    # Numbers are known before they are read, and text is counted as it is.
+    numbers = [field.name for field in fields if _width(field.type)]
+    wanted = file.metadata.num_rows * sum(_width(field.type) for field in fields)
+    if wanted > budget.limit:
+        budget.spend(wanted)
+    chunks = _chunks_of(stream, file, budget.size)
+    groups = []
+    for group in range(file.metadata.num_row_groups):
+        _check_group(chunks, group)
+        held = file.read_row_group(group, columns=numbers, use_threads=False)
+        budget.spend(held.nbytes)
+        parts = {name: read_column(file, group, name, budget, chunks) for name in names if name not in numbers}
+        whole = [parts[name] if name in parts else held.column(name) for name in names]
+        groups.append(pa.table(whole, schema=pa.schema(fields)))
+    return pa.concat_tables(groups) if groups else pa.schema(fields).empty_table()
+
+
+def _width(kind: Any) -> int:
+    """Bytes of a value of a type that has one size, 0 of others."""
+    if hasattr(kind, "value_type"):  # a dictionary, whose codes have one size, or a list
+        return 0
+    try:
+        return max(1, int(kind.bit_width) // 8)
+    except ValueError:
+        return 0
+
+
+def _check_group(chunks: list[list[Chunk] | None] | None, group: int) -> None:
+    if chunks is not None and (group >= len(chunks) or chunks[group] is None):
+        raise OSError("the header of a page cannot be read, or tells of other rows")
+
+
+def _chunks_of(stream: Any, file: Any, size: int | None = None) -> list[list[Chunk] | None] | None:
+    """Columns of the row groups of a small file, by their pages; None of a large one. Refuses pages that grow."""
+    if stream.seek(0, 2) > LOOKED_THROUGH:
+        return None
+    stream.seek(0)
+    repeated = [file.schema.column(number).max_repetition_level > 0 for number in range(len(file.schema))]
+    return check_pages(stream.read(), repeated, size)
+
+
+def read_column(file: Any, group: int, name: str, budget: Budget, chunks: list[list[Chunk] | None] | None) -> Any:
+    """A column of a row group, an Arrow array. Text that would take more than is left is refused before it does.
+
+    A dictionary of one long text makes as much as there are rows, so that text is decoded a few rows at a time where
+    its pages do not tell how much it becomes.
+
+    Args:
+        file: The file, as pyarrow has opened it.
+        group: Number of the row group.
+        name: The column.
+        budget: What may be taken.
+        chunks: Its columns by their pages, of a small file.
+
+    Example:
+        >>> import io, pyarrow as pa, pyarrow.parquet as pq
+        >>> stream = io.BytesIO()
+        >>> pq.write_table(pa.table({"a": ["x" * 10**6] * 1000}), stream)
+        >>> file = pq.ParquetFile(stream)
+        >>> read_column(file, 0, "a", Budget(1000), _chunks_of(stream, file))
+        Traceback (most recent call last):
+        ...
+        ValueError: so far it took ... bytes of memory, more than a file of 1,000 bytes may; if it is sound, ...
+    """
+    import pyarrow as pa
+
+    kind = file.schema_arrow.field(name).type
+    leaves = {file.schema.column(number).path: number for number in range(len(file.schema))}
+    texts = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
+    if chunks is not None and name in leaves and any(test(kind) for test in texts):
+        chunk = (chunks[group] or [])[leaves[name]]
+        if chunk.values * chunk.largest > budget.left:
+            parts = []
+            for batch in file.iter_batches(
+                max(1, budget.left // (4 * chunk.largest)), row_groups=[group], columns=[name]
+            ):
+                budget.spend(batch.nbytes)
+                parts.append(batch.column(0))
+            return pa.chunked_array(parts, kind)
+    column = file.read_row_group(group, columns=[name]).column(0)
+    budget.spend(column.nbytes)
+    spend_shared(column.chunks, budget)
+    return column
 
 
 @contextmanager

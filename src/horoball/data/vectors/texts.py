@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from horoball.data.files.limits import Budget
 from horoball.data.files.parquet_folders import parquet_files
 from horoball.data.readers.frames import ending_of, frame_of
 from horoball.data.readers.mixed_parquet import is_parquet
@@ -32,12 +33,12 @@ def read_texts(source: str | Path, column: str) -> list[str]:
     if is_parquet(path):
         files = ParquetFiles(parquet_files(path))
         parts: list[Any] = []
+        budget = Budget(sum(map(files.size, range(len(files.paths)))))
         for number in range(len(files.paths)):
             file = files.open(number)
             _check(column, list(file.schema_arrow.names), path)
             for group in range(file.metadata.num_row_groups):
-                with files.reading(number, group):
-                    parts += file.read_row_group(group, columns=[column]).column(0).to_pylist()
+                parts += files.column(number, group, column, budget).to_pylist()
     elif ending_of(path) is None:
         raise ValueError(f"{path} has no columns with names, so no texts {column!r}. Use a .parquet or .csv file.")
     else:
