@@ -52,11 +52,27 @@ def _version(asked: bool) -> None:
 
 @app.callback()
 def options(
+    context: typer.Context,
     version_: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
     ] = False,
+    max_memory: Annotated[
+        str | None,
+        typer.Option(
+            "--max-memory",
+            help="Memory that the contents of one file may take, such as 4GB. Files that grow more than that, or "
+            "without it more than 1,100 times their size, are refused. [default: HOROBALL_MAX_MEMORY]",
+        ),
+    ] = None,
 ) -> None:
     """Options before a command's name."""
+    if max_memory is not None:
+        from horoball.runtime.allowance import max_memory as allow
+
+        try:
+            context.with_resource(allow(max_memory))
+        except ValueError as error:
+            raise typer.BadParameter(str(error), param_hint="--max-memory") from None
 
 
 def say(text: object, style: str = "", *, every_rank: bool = False) -> None:
