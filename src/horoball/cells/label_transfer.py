@@ -178,7 +178,7 @@ def deepest_branch(tree: Tree, probability: np.ndarray, *, confidence: float, su
         tree: A tree whose leaves are the columns, in their order.
         probability: Probabilities of the leaves, shape (rows, leaves).
         confidence: Least probability of a node.
-        support: Inner nodes with less support are passed over.
+        support: Inner nodes with less support, or not above chance, are passed over.
 
     Example:
         >>> tree = Tree.from_merges([[0, 1], [2, 3]], [1.0, 3.0], names=["cat", "dog", "oak"])
@@ -191,7 +191,7 @@ def deepest_branch(tree: Tree, probability: np.ndarray, *, confidence: float, su
         of_node[:, tree.parent[node]] += of_node[:, node]
     usable = np.ones(tree.nodes, bool)
     if tree.support is not None:
-        usable = ~(tree.support < support)  # leaves have none, and are used
+        usable = ~(tree.support < support) & tree.supported  # leaves have none, and are used
     usable[-1] = False  # the root says nothing
     found = np.full(len(probability), -1)
     for node in range(tree.nodes - 2, -1, -1):  # children have smaller numbers than their parents

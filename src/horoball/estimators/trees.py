@@ -21,7 +21,8 @@ from horoball.data.tables.table import Table
 from horoball.distributions.normal import BallNormal
 from horoball.hierarchy.taxonomies import Taxonomy, taxonomy
 from horoball.hierarchy.taxonomies.group_names import NameGroup
-from horoball.hierarchy.trees.grow import CONSENSUS, MAX_LEAVES, grow
+from horoball.hierarchy.trees.grow import MAX_LEAVES, grow
+from horoball.hierarchy.trees.replicates import CONSENSUS
 from horoball.hierarchy.trees.source import Source
 from horoball.hierarchy.trees.tree import Tree
 from horoball.models.table.encoder import network_input
@@ -87,19 +88,19 @@ def table_tree(
         options["method"] = CONSENSUS
     if unit and source == "auto":
         # Draws from posteriors would move vectors by more than their neighbors are apart, and cost fine branches.
-        return grow([Source.of_columns("vectors", x)], None, **options)
+        return grow([Source("vectors", x)], None, **options)
     if source == "columns":
-        return grow([Source.of_columns("columns", x)], x, **options)
+        return grow([Source("columns", x)], x, **options)
     decoder = _Decoder(run, table, spread)
     weight = decoder.explained(x, np.sort(rng.permutation(len(x))[:_ROWS]))
-    weighted = Source.of_columns(_WEIGHTED, x, weight, decoder.shift)
+    weighted = Source(_WEIGHTED, x, decoder.shift, weight)
     if weight.max() < _LITTLE:
         _log.warning("The model explains nothing of any column: its weights are not used. Train it for longer.")
-        return grow([Source.of_columns("columns", x)], x, **options)
+        return grow([Source("columns", x)], x, **options)
     if source == "weighted":
         return grow([weighted], x, weights={_WEIGHTED: weight}, **options)
     both = {_WEIGHTED: weight, "columns": np.ones_like(weight)}
-    return grow([weighted, Source.of_columns("columns", x, None, decoder.shift)], x, weights=both, **options)
+    return grow([weighted, Source("columns", x, decoder.shift)], x, weights=both, **options)
 
 
 def table_taxonomy(
@@ -159,13 +160,13 @@ def _latent(posteriors: list[BallNormal]) -> Source:
             _ROOM,
         )
 
-    def replicate(rng: np.random.Generator, rows: np.ndarray) -> np.ndarray:
+    def noise(rng: np.random.Generator, rows: np.ndarray) -> np.ndarray:
         generator = generator_for(int(rng.integers(2**62)))
         with torch.no_grad():
             drawn = torch.cat([q.sample(generator=generator) for q in posteriors])
-        return drawn.cpu()[rows].double().numpy()
+        return drawn.cpu()[rows].double().numpy() - mean[rows]
 
-    return Source("latent space", mean, replicate, ball.c_value)
+    return Source("latent space", mean, noise, c=ball.c_value)
 
 
 class _Decoder:

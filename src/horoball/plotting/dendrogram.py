@@ -192,7 +192,7 @@ def _draw_branches(ax: Any, tree: Any, seen: list[int], y: np.ndarray, paint: _P
 
 
 def _is_weak(tree: Any, v: int, support: float) -> bool:
-    return tree.support is not None and v >= tree.leaves and bool(tree.support[v] < support)
+    return tree.support is not None and v >= tree.leaves and bool(tree.support[v] < support or not tree.supported[v])
 
 
 def _write_support(ax: Any, tree: Any, branches: list[int], low: np.ndarray, y: np.ndarray, support: float) -> None:
@@ -202,7 +202,7 @@ def _write_support(ax: Any, tree: Any, branches: list[int], low: np.ndarray, y: 
     length = width / float(np.ptp(ax.get_xlim()))
     for v in branches:
         long = length * (tree.depth[v] - tree.depth[tree.parent[v]])
-        if tree.support[v] < support or long < 0.28 or row * (y[v] - low[v]) < 0.14:
+        if _is_weak(tree, v, support) or long < 0.28 or row * (y[v] - low[v]) < 0.14:
             continue
         at = (tree.depth[v], y[v])
         style: dict[str, Any] = {"ha": "right", "va": "bottom", "fontsize": 6, "color": "#444444"}

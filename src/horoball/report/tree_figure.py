@@ -11,8 +11,6 @@ from horoball.hierarchy.trees import Tree
 __all__ = ["tree_figure"]
 
 _WIDTH, _NAMES, _LINE = 600, 150, 16  # of the drawing, of the names, of a leaf
-_BELIEVED = 0.9
-_WEAK = 0.5
 
 
 def tree_figure(tree: Tree, *, of_labels: bool) -> str:
@@ -27,13 +25,13 @@ def tree_figure(tree: Tree, *, of_labels: bool) -> str:
         >>> "&lt;cat&gt;" in tree_figure(tree, of_labels=True)
         True
     """
-    inner = np.array([]) if tree.support is None else tree.support[tree.leaves : -1]
-    believed = int((inner >= _BELIEVED).sum())
     words = (
-        f"{believed} of {len(inner)} branches have a support of at least {_BELIEVED:g}: they come back in that share "
-        f"of replicates. Made from {escape(tree.source)}, method {escape(tree.method)}."
+        f"{int(tree.supported[tree.leaves : -1].sum())} of {tree.nodes - tree.leaves - 1} branches have a support above "
+        f"chance: more replicates have them, up to a few rows, than in flat data. "
+        f"{escape('' if tree.structure is None else f'{tree.structure}. ')}"
+        f"Made from {escape(tree.source)}, method {escape(tree.method)}."
     )
-    how = "Branches with a support below 0.5 are dashed. " if of_labels else ""
+    how = "Branches that are not above chance are dashed. " if of_labels else ""
     more = "<code>horoball tree</code> writes the tree to look at, or for other programs."
     return f"{_drawing(tree) if of_labels else ''}<p class='note'>{words} {how}{more}</p>"
 
@@ -51,8 +49,7 @@ def _drawing(tree: Tree) -> str:
     parts = []
     for node in range(tree.nodes - 1):
         up = tree.parent[node]
-        sure = 1.0 if tree.support is None or node < tree.leaves else float(tree.support[node])
-        dash = " stroke-dasharray='3 3'" if sure < _WEAK else ""
+        dash = "" if tree.supported[node] else " stroke-dasharray='3 3'"
         parts.append(f"<path d='M{x[up]:.1f} {y[up]:.1f}V{y[node]:.1f}H{x[node]:.1f}'{dash}/>")
     lines = f"<g fill='none' stroke='#0072b2' stroke-width='1.5'>{''.join(parts)}</g>"
     names = "".join(
@@ -63,7 +60,7 @@ def _drawing(tree: Tree) -> str:
         f"<text x='{x[node] - 3:.1f}' y='{y[node] - 3:.1f}' text-anchor='end' font-size='10'>"
         f"{tree.support[node]:.2f}</text>"
         for node in range(tree.leaves, tree.nodes - 1)
-        if tree.support is not None and tree.support[node] >= _WEAK
+        if tree.support is not None and tree.supported[node]
     )
     height = 24 + _LINE * tree.leaves
     return (

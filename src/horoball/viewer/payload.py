@@ -170,7 +170,7 @@ def add_tree(payload: Payload, tree: Tree, n: int) -> bool:
         "first": smallest(tree.spans[1]),
         "size": smallest(tree.size),
     }
-    given = {"support": tree.support, "transfer": tree.transfer}
+    given = {"support": tree.support, "chance": tree.chance}
     numbers |= {name: values.astype("<f4") for name, values in given.items() if values is not None}
     grouped = tree.leaf is not None and not np.array_equal(tree.leaf, np.arange(tree.leaves))
     if grouped:

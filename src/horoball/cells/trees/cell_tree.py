@@ -80,7 +80,7 @@ def _expression_tree(run: Run, cells: Any, labels: np.ndarray, root: str, draws:
 
 
 def weak_branches(tree: Tree, support: float = _WEAK) -> list[tuple[str, float]]:
-    """Branches whose support is below a bound, with it, the weakest first; none of a tree without support.
+    """Branches whose support is below a bound or not above chance, with it, the weakest first.
 
     Example:
         >>> held = np.array([np.nan] * 4 + [0.4, 0.9, 1.0])
@@ -91,4 +91,5 @@ def weak_branches(tree: Tree, support: float = _WEAK) -> list[tuple[str, float]]
     if tree.support is None:
         return []
     held = [(float(tree.support[node]), node) for node in range(tree.leaves, tree.nodes - 1)]
-    return [(branch_name(tree, node), value) for value, node in sorted(held) if value < support]
+    above = tree.supported
+    return [(branch_name(tree, node), value) for value, node in sorted(held) if value < support or not above[node]]

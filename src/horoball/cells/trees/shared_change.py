@@ -25,15 +25,19 @@ thirty with it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 
+from horoball.hierarchy.trees.chance import Chance, Judged
+from horoball.hierarchy.trees.flat_tables import KINDS, FlatTables
 from horoball.hierarchy.trees.linkage import Joined, average_linkage
-from horoball.hierarchy.trees.support import support
+from horoball.hierarchy.trees.replicates import FLAT_TABLES
+from horoball.hierarchy.trees.support import Branches
 from horoball.hierarchy.trees.tree import SHARED_CHANGE, Tree
 
 __all__ = ["join_by_shared_change", "shared_change_tree"]
+
+_FLAT_DRAWS = 20  # replicates of each flat table
 
 Means = Callable[[np.random.Generator | None], np.ndarray]  # of groups, (groups, genes); None for the cells as they are
 
@@ -79,12 +83,26 @@ def shared_change_tree(
     if not draws:
         return found
 
-    def replicate() -> np.ndarray:
+    def again(of: np.ndarray) -> tuple[np.ndarray, None]:
         times = np.bincount(rng.integers(0, genes, genes), minlength=genes)
-        return join_by_shared_change(means(rng), at, times, response).merges
+        return join_by_shared_change(of, at, times, response).merges, None
 
-    exact, soft = support(found, (replicate() for _ in range(draws)))
-    return replace(found, support=exact, transfer=soft)
+    branches = Branches(joined.merges)
+    judged = Judged(branches.size, branches.support(again(means(rng)) for _ in range(draws)), joined.length)
+    # Flat tables: groups that change as much since the root, each on its own. They are drawn again as the cells are.
+    noise = [means(rng) - profiles for _ in range(min(draws, _FLAT_DRAWS))]
+    others = np.delete(np.arange(len(names)), at)
+    flat, tables = FlatTables(profiles[others], rng, correlated=False), {}
+    for kind in KINDS:
+        tables[kind] = []
+        for _ in range(FLAT_TABLES):
+            drawn = profiles.copy()
+            drawn[others] = flat.draw(kind, len(others), rng)
+            one = join_by_shared_change(drawn, at, response=response)
+            branches = Branches(one.merges)
+            back = branches.support(again(drawn + each) for each in noise)
+            tables[kind].append(Judged(branches.size, back, one.length))
+    return found.with_support(judged, Chance(len(names), tables, 2))
 
 
 def join_by_shared_change(

@@ -31,7 +31,7 @@ class Group:
     number: int  # within its level
     parent: int | None  # number of the group of the level above
     rows: int
-    support: float | None  # transfer support of its branch, exact support if the branch is small
+    support: float | None  # of its branch
     words: tuple[str, ...]  # words or columns that tell it from its siblings, the clearest first
     exemplars: tuple[int, ...]  # rows nearest to its center
 
@@ -97,7 +97,7 @@ def taxonomy(
 
     Args:
         tree: The tree.
-        levels: How many groups each level has, or how many levels there are; see `Tree.levels`.
+        levels: How many groups each level has at most, or how many levels there are; see `Tree.levels`.
         x: The rows that it was made from, shape (rows, columns): for examples, and for names where there are no texts.
         columns: Names of the columns of x. Without these and without texts, groups are named by their number.
         texts: A text for each row; groups are then named by words.
@@ -123,7 +123,7 @@ def taxonomy(
         for number, node in enumerate(heads):
             of_leaf[tree.members(node), level] = number
     of_row = of_leaf[leaf]
-    sure = tree.branch_support
+    sure = tree.support
     made = []
     for level, heads in enumerate(nodes):
         described = []

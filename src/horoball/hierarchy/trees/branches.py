@@ -79,7 +79,7 @@ def branches(
         x: The rows that it was made from, shape (rows, columns). Give counts as log(1 + x).
         columns: Names of the columns.
         labels: One label per row, for the composition of branches.
-        support: Branches below it are left out; those of a tree without support are all given.
+        support: Branches below it, or not above chance, are left out; those of a tree without support are all given.
         most: Labels, columns and exemplars to name.
 
     Example:
@@ -97,11 +97,11 @@ def branches(
     if len(names) != values.shape[1]:
         raise ValueError(f"columns must name all {values.shape[1]} columns, got {len(names)} names.")
     kinds = None if labels is None else category_names(np.asarray(labels))
-    sure = tree.support
+    sure, above = tree.support, tree.supported
     asked = [
         node
         for node in range(tree.nodes - 2, tree.leaves - 1, -1)
-        if sure is None or sure[node] >= support  # the root has no siblings
+        if sure is None or (above[node] and sure[node] >= support)  # the root has no siblings
     ]
     inside = _Rows(tree, leaf)
     described = []

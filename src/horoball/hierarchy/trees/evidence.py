@@ -15,6 +15,7 @@ import numpy as np
 from scipy.spatial.distance import pdist, squareform
 
 from horoball.hierarchy.trees.linkage import METHODS, Method, join, path_lengths
+from horoball.hierarchy.trees.source import distance_matrix
 
 __all__ = ["Candidate", "candidates"]
 
@@ -60,9 +61,9 @@ def candidates(x: np.ndarray, weights: dict[str, np.ndarray], *, seed: int = 0) 
     for _ in range(_SPLITS):
         shuffled = rng.permutation(x.shape[1])
         half, other = shuffled[::2], shuffled[1::2]
-        unseen = pdist(x[:, other])
+        unseen = _distances(x[:, other])
         for name, weight in weights.items():
-            d = squareform(pdist(x[:, half] * weight[half]))
+            d = squareform(_distances(x[:, half] * weight[half]))
             for method in METHODS:
                 seen = path_lengths(join(d, method), len(x))
                 scores[name, method].append(_correlation(seen, unseen))
@@ -70,6 +71,11 @@ def candidates(x: np.ndarray, weights: dict[str, np.ndarray], *, seed: int = 0) 
         Candidate(*key, float(np.mean(of)), float(np.std(of, ddof=1) / np.sqrt(len(of)))) for key, of in scores.items()
     ]
     return tuple(sorted(made, key=lambda candidate: -candidate.correlation))
+
+
+def _distances(x: np.ndarray) -> np.ndarray:
+    """Distances between rows, over the columns that both have, in scipy's condensed order."""
+    return squareform(distance_matrix(x), checks=False) if np.isnan(x).any() else pdist(x)
 
 
 def _correlation(a: np.ndarray, b: np.ndarray) -> float:

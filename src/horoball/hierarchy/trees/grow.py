@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import os
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,21 +12,17 @@ from torch import Tensor
 
 from horoball.data.tables.number_arrays import check_unmasked
 from horoball.hierarchy.space import Space
-from horoball.hierarchy.trees.consensus import consensus, log_distances
 from horoball.hierarchy.trees.evidence import Candidate, candidates
 from horoball.hierarchy.trees.leaves import CELLS, Leaves
-from horoball.hierarchy.trees.linkage import METHODS, Joined, Method, average_linkage, join
-from horoball.hierarchy.trees.roots import Root, find_root, root_radius
-from horoball.hierarchy.trees.source import Source, distance_matrix
-from horoball.hierarchy.trees.support import support
+from horoball.hierarchy.trees.linkage import METHODS, Joined
+from horoball.hierarchy.trees.replicates import CONSENSUS, FLAT_TABLES, Steps
+from horoball.hierarchy.trees.roots import find_root
+from horoball.hierarchy.trees.source import Source
 from horoball.hierarchy.trees.tree import Tree
 
-__all__ = ["CONSENSUS", "grow", "tree"]
-
-CONSENSUS = "consensus"  # a method besides those that single distances are joined by; see `consensus`
+__all__ = ["grow", "tree"]
 
 MAX_LEAVES = 20_000  # rows that are leaves themselves: 1.6 GB of distances
-_PARALLEL = 2_000  # leaves from which on a replicate is worth a thread
 _FEWEST = 4  # columns and, times five, rows that can be halved to compare candidates
 
 
@@ -70,7 +63,7 @@ def tree(
         >>> data = branching_diffusion(depth=3)
         >>> found = tree(data.x, labels=data.node, draws=50)
         >>> print(found)
-        Tree of 15 leaves and 75 rows, 4 of 13 branches with support of at least 0.9 (gromov, columns)
+        Tree of 15 leaves and 75 rows, ... of 13 branches above chance, ... in flat data ... (gromov, columns)
     """
     rng = np.random.default_rng(seed)
     if isinstance(x, Space):
@@ -79,25 +72,22 @@ def tree(
         chosen = "gromov" if method == "auto" else _method(method)
         if chosen == CONSENSUS:
             raise ValueError("A consensus needs replicates, and distances have none. Give rows, or another method.")
-        joined = _of_distances(d, None, None, leaves, chosen, find_root(root, leaves))
+        joined = Steps(leaves, chosen, find_root(root, leaves)).of_distances(d)
         return _tree(joined, leaves, chosen, "distances")
     check_unmasked(x, "x")
     points = x.detach().cpu().double().numpy() if isinstance(x, Tensor) else np.asarray(x, np.float64)
     if points.ndim != 2 or len(points) < 3:
         raise ValueError(f"tree expects rows of shape (n, columns) with n >= 3, got shape {points.shape}.")
-    if not np.isfinite(points).all():
-        raise ValueError(
-            "tree expects finite numbers, got NaN or infinity. Fill the gaps, or fit a model to the table."
-        )
+    if np.isinf(points).any() or np.isnan(points).all(1).any():
+        raise ValueError("tree expects finite numbers, or NaN for gaps, and at least one number in every row.")
+    points = points[:, ~np.isnan(points).all(0)]
     if standardize:
-        spread = points.std(0)
-        points = (points[:, spread > 0] - points[:, spread > 0].mean(0)) / spread[spread > 0]
-    if not points.shape[1] or not points.any():
+        spread = np.nanstd(points, 0)
+        points = (points[:, spread > 0] - np.nanmean(points[:, spread > 0], 0)) / spread[spread > 0]
+    if not points.shape[1] or not np.nan_to_num(points).any():
         raise ValueError("All rows are the same: there is no tree to find. Give rows that differ.")
     options: dict[str, Any] = {"labels": labels, "names": names, "root": root, "draws": draws, "n_jobs": n_jobs}
-    return grow(
-        [Source.of_columns("columns", points)], points, method=method, max_leaves=max_leaves, rng=rng, **options
-    )
+    return grow([Source("columns", points)], points, method=method, max_leaves=max_leaves, rng=rng, **options)
 
 
 def grow(
@@ -134,7 +124,7 @@ def grow(
     Example:
         >>> rng = np.random.default_rng(0)
         >>> x = rng.normal(size=(30, 6))
-        >>> grow([Source.of_columns("columns", x)], x, draws=2, rng=rng).leaves
+        >>> grow([Source("columns", x)], x, draws=2, rng=rng).leaves
         30
     """
     evidence: tuple[Candidate, ...] = ()
@@ -156,21 +146,14 @@ def grow(
         raise ValueError(
             'A consensus is made of replicates, seen from the center: use draws=20 or more, root="center".'
         )
-    jobs = n_jobs or (os.cpu_count() or 1 if len(leaves.names) >= _PARALLEL else 1)
-    points = (_again(source, leaves, rng) for _ in range(draws))
-    replicates: Iterable[Joined] = _replicates(points, source.c, leaves, chosen, at, jobs)
-    replicates = replicates if told is None else _counted(replicates, draws, told)
-    if chosen == CONSENSUS:
-        replicates = list(replicates)  # merges and heights are small; distances are not kept
-        d, _ = leaves.averaged(distance_matrix(source.points[leaves.rows], source.c), np.zeros(len(leaves.rows)))
-        joined = consensus(d, replicates, None if leaves.grouped else leaves.size)
-    else:
-        joined = _joined(source.points[leaves.rows], source.c, leaves, chosen, at)
+    steps = Steps(leaves, chosen, at, n_jobs)
+    work = draws + 2 * FLAT_TABLES
+    joined, sure = steps.tree(source, draws, rng, None if told is None else lambda done: told(done, work))
     made = replace(_tree(joined, leaves, chosen, source.name), evidence=evidence)
-    if not draws:
+    if sure is None:
         return made
-    exact, soft = support(made, (replicate.merges for replicate in replicates))
-    return replace(made, support=exact, transfer=soft)
+    chance = steps.chance(source, draws, rng, None if told is None else lambda done: told(draws + done, work))
+    return made.with_support(sure, chance)
 
 
 def _method(name: str) -> str:
@@ -199,25 +182,6 @@ def _leaves(
     return Leaves.of_cells(points, rng, names, min(CELLS, max_leaves))
 
 
-def _joined(points: np.ndarray, c: float | None, leaves: Leaves, method: str, root: Root) -> Joined:
-    return _of_distances(distance_matrix(points, c), points, c, leaves, method, root)
-
-
-def _of_distances(
-    d: np.ndarray, points: np.ndarray | None, c: float | None, leaves: Leaves, method: str, root: Root
-) -> Joined:
-    between, radius = leaves.averaged(d, root_radius(d, points, c, root))
-    if isinstance(root, np.ndarray):
-        group = leaves.leaf[leaves.rows]
-        if len(root) == int((group == group[root[0]]).sum()):
-            # A group that is the root lies at the root, however wide it is: all others join before one joins it.
-            radius[group[root[0]]] = 0.0
-    weight = None if leaves.grouped else leaves.size
-    if method == CONSENSUS:
-        return Joined(*average_linkage(log_distances(between), weight), None)
-    return join(between, cast(Method, method), radius=radius, weight=weight)
-
-
 def _tree(joined: Joined, leaves: Leaves, method: str, source: str) -> Tree:
     return Tree.from_merges(
         joined.merges,
@@ -229,32 +193,3 @@ def _tree(joined: Joined, leaves: Leaves, method: str, source: str) -> Tree:
         method=method,
         source=source,
     )
-
-
-def _again(source: Source, leaves: Leaves, rng: np.random.Generator) -> np.ndarray:
-    """Points of a replicate: rows of groups are drawn again as well."""
-    points = source.replicate(rng, leaves.rows)
-    return points[leaves.again(rng)] if leaves.grouped else points
-
-
-def _replicates(
-    points: Iterator[np.ndarray], c: float | None, leaves: Leaves, method: str, root: Root, jobs: int
-) -> Iterator[Joined]:
-    """The replicates' trees, a few at a time: each holds a matrix of distances.
-
-    Threads will do: nearly all of the time is spent in NumPy and torch, which let other threads run.
-    """
-    waiting: deque[Future[Joined]] = deque()
-    with ThreadPoolExecutor(jobs) as pool:
-        for each in points:
-            waiting.append(pool.submit(_joined, each, c, leaves, method, root))
-            if len(waiting) >= jobs:
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
-
-
-def _counted(replicates: Iterable[Joined], draws: int, told: Callable[[int, int], None]) -> Iterator[Joined]:
-    for done, joined in enumerate(replicates, 1):
-        yield joined
-        told(done, draws)

@@ -2,10 +2,11 @@
 
 Note [Levels]: a cut at one height gives a few large groups and many single rows, since the branches that part first are
 often those of outliers. Here a group has at least m rows, a third of the largest number at which there are enough
-groups: with that number itself, groups are of one size and a quarter of the rows is in none. Smaller branches that part
-on the way are in no group: what they hold is unsure. Among all ways to take exactly so many branches, the one is taken
-whose rows, each counted by (1 + support of its branch)/2, are most. A level divides the groups of the level above it,
-so groups are nested.
+groups: with that number itself, groups are of one size and a quarter of the rows is in none. A group is a branch whose
+support is above chance, or nothing: smaller branches that part on the way, and those that chance would have made as
+well, are in no group. There may be fewer such branches than groups asked for. Among all ways to take so many of them,
+the one is taken whose rows, each counted by (1 + support of its branch)/2, are most. A level divides the groups of the
+level above it, so groups are nested.
 """
 
 from __future__ import annotations
@@ -49,8 +50,12 @@ class Branching(Protocol):
         """The children of each node."""
 
     @property
-    def branch_support(self) -> np.ndarray | None:
-        """How stable each branch is."""
+    def support(self) -> np.ndarray | None:
+        """Support of each branch."""
+
+    @property
+    def supported(self) -> np.ndarray:
+        """Which nodes are above chance."""
 
     def members(self, node: int) -> np.ndarray:
         """The leaves below a node."""
@@ -103,15 +108,20 @@ def group_nodes(tree: Branching, sizes: Sequence[int]) -> list[list[int]]:
     for size in sizes:
         if not 1 <= size <= tree.leaves:
             raise ValueError(f"levels expects between 1 and {tree.leaves} groups, got {size}.")
-    found, above = [], [tree.nodes - 1]
+    root = tree.nodes - 1
+    found, above = [], [root]
     for size in sorted(sizes):
         above = _divided(tree, above, max(size, len(above)))
+        if size > 1 and above == [root]:
+            found.append([])  # all rows are not a group
+            continue
         found.append(above)
     return found
 
 
 def _divided(tree: Branching, above: list[int], size: int) -> list[int]:
-    """Exactly so many groups within some nodes, at least one in each."""
+    """So many groups within some nodes, or as many as there are; at least one in each."""
+    size = min(size, sum(_large(tree, 1)[node] or 1 for node in above))
     least = _least(tree, above, size)
     inside = _large(tree, max(min(least, 2), least // _ROOM))  # a single row is no group, if there are others
     return sorted(_best(tree, above, inside, size), key=lambda node: int(tree.members(node).min()))
@@ -129,15 +139,20 @@ def _least(tree: Branching, above: list[int], size: int) -> int:
     return low
 
 
+def _may_be_groups(tree: Branching) -> np.ndarray:
+    """Nodes above chance; where support is known, a single row is none of them."""
+    return tree.supported if tree.support is None else tree.supported & (tree.rows > 1)
+
+
 def _large(tree: Branching, least: int) -> list[int]:
     """How many branches of at least so many rows are below each node, itself included, that hold no smaller one.
 
     The number falls as they have to be larger.
     """
-    rows, inside = tree.rows.tolist(), [0] * tree.nodes
+    rows, inside, above = tree.rows.tolist(), [0] * tree.nodes, _may_be_groups(tree).tolist()
     parent = tree.parent.tolist()
     for node in range(tree.nodes):  # children come before their parents
-        if not inside[node] and rows[node] >= least:
+        if not inside[node] and above[node] and rows[node] >= least:
             inside[node] = 1
         if parent[node] >= 0:
             inside[parent[node]] += inside[node]
@@ -146,9 +161,10 @@ def _large(tree: Branching, least: int) -> list[int]:
 
 def _best(tree: Branching, above: list[int], inside: list[int], size: int) -> list[int]:
     """Branches of the greatest score, by dynamic programming over the places where large branches part."""
-    sure = tree.branch_support
+    sure = tree.support
     score = tree.rows * (1.0 if sure is None else (1 + np.where(np.isnan(sure), 1.0, sure)) / 2)
     score = score + _TIE * tree.rows * tree.depth / (tree.depth.max() or 1.0)
+    score = np.where(_may_be_groups(tree), score, -np.inf)
     best: dict[int, list[float]] = {}  # of a node: the best score for 1, 2, … groups in it
     ways: dict[int, list[list[int]]] = {}  # and how the groups are divided among its parts
     parts: dict[int, list[int]] = {}
@@ -177,7 +193,8 @@ def _best(tree: Branching, above: list[int], inside: list[int], size: int) -> li
     for node in above:
         total, chosen = _together(total, [float("-inf"), *best[node][1:]], size)  # but no group of the level above
         chosen_of.append(chosen)
-    return _taken(above, chosen_of, min(size, len(total) - 1), parts, ways, head)
+    most = max((count for count in range(1, min(size, len(total) - 1) + 1) if total[count] > -np.inf), default=0)
+    return _taken(above, chosen_of, most, parts, ways, head) if most else []
 
 
 def _together(left: list[float], right: list[float], most: int) -> tuple[list[float], list[int]]:

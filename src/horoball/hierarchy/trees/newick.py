@@ -28,7 +28,7 @@ def newick(
             numbered, "a #1", "a #2" and so on in the order of the leaves, with a warning.
         children: The children of every node, which come before it; the root is the last.
         length: Length of the branch above every node; the root's is not written.
-        support: Of every node, between 0 and 1; leaves and the root have none in the text.
+        support: Of every node, between 0 and 1, or NaN for none; leaves and the root have none in the text.
         digits: Significant digits of numbers; large ones are filled up with zeros, as not all programs read 1e+02.
 
     Example:
@@ -47,7 +47,7 @@ def newick(
                 text[child] = ""  # what is written out need not be held twice
         if node == len(children) - 1:
             break
-        if support is not None and node >= len(names):
+        if support is not None and node >= len(names) and not np.isnan(support[node]):
             inside += _number(100 * support[node], digits)
         text.append(f"{inside}:{_number(length[node], digits)}")
     return inside + ";"

@@ -9,13 +9,15 @@ from typing import Any
 
 import numpy as np
 
+from horoball.hierarchy.trees.chance import Structure
 from horoball.hierarchy.trees.evidence import Candidate
 from horoball.hierarchy.trees.tree import TREE_METHODS, Tree
 
 __all__ = ["tree_from_json", "tree_to_json"]
 
 FORMAT = "horoball tree"
-VERSION = 1
+VERSION = 2
+_READ = (1, 2)  # the first version has no chance, and the support of exact clades
 _ROUNDING = 1e-6  # of the greatest depth, by which a node may lie above its parent
 _LARGEST = 1 << 53  # the largest whole number that every reader of JSON keeps
 
@@ -30,7 +32,8 @@ def tree_to_json(tree: Tree) -> str:
     """
     record: dict[str, Any] = {"format": FORMAT, "version": VERSION, "names": list(tree.names)}
     record |= {"parent": tree.parent.tolist(), "depth": tree.depth.tolist(), "size": tree.size.tolist()}
-    for name in ("support", "transfer"):
+    record["structure"] = None if tree.structure is None else asdict(tree.structure)
+    for name in ("support", "chance"):
         values = getattr(tree, name)
         record[name] = None if values is None else [None if math.isnan(one) else one for one in values.tolist()]
     record |= {"leaf": None if tree.leaf is None else tree.leaf.tolist(), "method": tree.method}
@@ -58,8 +61,8 @@ def tree_from_json(text: str) -> Tree:
         raise ValueError(f"Expected the JSON of a tree: {error}") from None
     if not isinstance(record, dict) or record.get("format") != FORMAT:
         raise ValueError(f'Expected the JSON of a tree, with "format": "{FORMAT}".')
-    if record.get("version") != VERSION:
-        raise ValueError(f"The tree has format version {record.get('version')!r}; this version reads {VERSION}.")
+    if record.get("version") not in _READ:
+        raise ValueError(f"The tree has format version {record.get('version')!r}; this version reads 1 to {VERSION}.")
     names = record.get("names")
     if not isinstance(names, list) or not names or not all(map(_is_text, names)):
         raise ValueError("names must be a list of text, one for each leaf.")
@@ -86,7 +89,8 @@ def tree_from_json(text: str) -> Tree:
         depth,
         size,
         support=None if record.get("support") is None else _numbers(record, "support", nodes, share=True),
-        transfer=None if record.get("transfer") is None else _numbers(record, "transfer", nodes, share=True),
+        chance=None if record.get("chance") is None else _numbers(record, "chance", nodes, share=True),
+        structure=_structure(record.get("structure")),
         leaf=leaf,
         method=record["method"],
         source=record["source"],
@@ -126,6 +130,17 @@ def _numbers(record: dict[str, Any], name: str, length: int, *, share: bool = Fa
     if share and ((made < -1e-9) | (made > 1 + 1e-9)).any():
         raise ValueError(f"{name} must hold numbers from 0 to 1.")
     return made
+
+
+def _structure(values: Any) -> Structure | None:
+    if values is None:
+        return None
+    fields = {"branches": int, "flat": float, "p": float}
+    if not isinstance(values, dict) or {name: type(value) for name, value in values.items()} != fields:
+        raise ValueError("structure must have branches, flat and p.")
+    if not (values["branches"] >= 0 and 0 <= values["flat"] < _LARGEST and 0 <= values["p"] <= 1):
+        raise ValueError("structure must have numbers that are not negative, and p at most 1.")
+    return Structure(**values)
 
 
 def _evidence(values: Any) -> tuple[Candidate, ...]:

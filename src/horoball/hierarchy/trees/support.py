@@ -1,7 +1,12 @@
-"""How often each branch comes back in replicates of the data.
+"""How often each branch comes back in replicates of the data, up to a few rows.
 
-Note [Clades]: every leaf gets a random number of 64 bits, and a clade the sum of its leaves' modulo 2⁶⁴. Two different
-clades have the same sum with a probability of 2⁻⁶⁴, so a replicate's clades are compared with the tree's in O(n).
+Note [Support]: the support of a branch B is the share of replicates whose tree has a branch C that overlaps it,
+
+    |B ∩ C| / |B ∪ C| ≥ 4/5.
+
+A branch of two or three rows has to come back exactly; of a larger one a few rows may move. That all rows come back
+(Felsenstein, 1985) is too much to ask of a group of forty: it is lost as soon as one of them moves. Where a replicate
+has some of the rows only, it is the part of B among them that has to come back.
 """
 
 from __future__ import annotations
@@ -10,75 +15,107 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from horoball.hierarchy.trees.tree import Tree
+__all__ = ["Branches", "Replicate", "leaf_spans"]
 
-__all__ = ["clade_keys", "support"]
+_SHARED, _ALL = 4, 5  # the overlap that counts, as a fraction
+_EXACT = 4  # leaves of a branch, below which only the same branch overlaps it enough
+_ELEMENTS = 16_000_000  # leaves of branches to compare at a time
 
-LARGE = 20  # leaves of a branch that gets a transfer support: smaller ones have few leaves to move
+Replicate = tuple[np.ndarray, np.ndarray | None]  # merges of a replicate's tree, and its leaves; None for all leaves
 
 
-def support(tree: Tree, replicates: Iterable[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """Support and transfer support of every node of a tree, see `Tree`.
+class Branches:
+    """The branches of a tree, to look for in trees of replicates; the root is none.
 
     Args:
-        tree: The tree.
-        replicates: Merges of the replicates' trees over the same leaves, each of shape (n − 1, 2).
+        merges: Merges of the tree's linkage, shape (n − 1, 2).
 
     Example:
-        >>> tree = Tree.from_merges([[0, 1], [2, 3], [4, 5]], [1.0, 2.0, 3.0])
-        >>> support(tree, [np.array([[0, 1], [2, 3], [4, 5]]), np.array([[0, 2], [1, 3], [4, 5]])])[0]
-        array([nan, nan, nan, nan, 0.5, 0.5, 1. ])
+        >>> found = Branches(np.array([[0, 1], [2, 3], [4, 5]]))
+        >>> found.support([(np.array([[0, 1], [2, 3], [4, 5]]), None), (np.array([[0, 2], [1, 3], [4, 5]]), None)])
+        array([0.5, 0.5])
     """
-    n = tree.leaves
-    code = np.random.default_rng(0).integers(0, 2**64, n, dtype=np.uint64, endpoint=False)
-    keys = _keys(tree.parent, code)
-    order, first, last = tree.spans
-    count = last - first
-    large = np.flatnonzero((count >= LARGE) & (np.arange(tree.nodes) < tree.nodes - 1))
-    inside = np.zeros((len(large), n), bool)
-    for row, node in enumerate(large):
-        inside[row, order[first[node] : last[node]]] = True
-    found, moved, draws = np.zeros(tree.nodes), np.zeros(len(large)), 0
-    for merges in replicates:
-        found += np.isin(keys, clade_keys(merges, code))
-        moved += _moves(inside, Tree.from_merges(merges, np.arange(1.0, n)))
-        draws += 1
-    if not draws:
-        raise ValueError("support expects at least one replicate.")
-    exact, soft = found / draws, np.full(tree.nodes, np.nan)
-    most = np.minimum(count[large] - 1, n - count[large])
-    soft[large] = 1 - moved / draws / np.maximum(most, 1)
-    exact[:n], exact[-1], soft[-1] = np.nan, 1.0, 1.0
-    return exact, soft
+
+    def __init__(self, merges: np.ndarray) -> None:
+        order, first, last = leaf_spans(merges)
+        self.leaves = len(order)
+        self.first, self.last = first[:-1], last[:-1]
+        self.place = np.empty(self.leaves, np.int64)
+        self.place[order] = np.arange(self.leaves)
+
+    @property
+    def size(self) -> np.ndarray:
+        """Number of leaves of each branch."""
+        return self.last - self.first
+
+    def support(self, replicates: Iterable[Replicate]) -> np.ndarray:
+        """The support of each branch; see Note [Support]."""
+        found, asked = np.zeros(len(self.first)), np.zeros(len(self.first))
+        for merges, leaves in replicates:
+            back, part = self._in(merges, leaves)
+            found += back
+            asked += part
+        if not asked.any():
+            raise ValueError("Support expects at least one replicate.")
+        return found / np.maximum(asked, 1)
+
+    def _in(self, merges: np.ndarray, leaves: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+        """Whether each branch is in a replicate's tree, and whether it has two leaves there, as a branch must."""
+        order, first, last = leaf_spans(merges)
+        place = self.place[order if leaves is None else leaves[order]]  # in this tree, of the replicate's leaves
+        first, last = first[:-1], last[:-1]
+        back, part = np.zeros(len(self.first), bool), np.zeros(len(self.first), bool)
+        block = max(1, _ELEMENTS // len(order))
+        # Where all leaves are there, a range of places that are one branch of both trees is found without counting.
+        low, high = _range(place, merges, order)
+        exact = (high - low == last - first)[: len(first)]
+        same = np.isin(self.first * (self.leaves + 1) + self.last, (low * (self.leaves + 1) + high)[exact])
+        if leaves is None:
+            back, part = same, np.ones_like(same)
+        left = np.flatnonzero(~same & (self.size >= _EXACT)) if leaves is None else np.arange(len(self.first))
+        most = last - first >= (_EXACT if leaves is None else 2)
+        for at in range(0, len(left), block):
+            nodes = left[at : at + block]
+            inside = (place >= self.first[nodes, None]) & (place < self.last[nodes, None])
+            along = np.zeros((len(nodes), len(order) + 1), np.int32)
+            np.cumsum(inside, axis=1, out=along[:, 1:])
+            here = along[:, -1:]
+            shared = along[:, last[most]] - along[:, first[most]]
+            enough = (_ALL + _SHARED) * shared >= _SHARED * (here + (last - first)[most])
+            back[nodes] = enough.any(1) & (here[:, 0] >= 2)
+            part[nodes] = here[:, 0] >= 2
+        return back, part
 
 
-def clade_keys(merges: np.ndarray, code: np.ndarray) -> np.ndarray:
-    """The key of each clade of a linkage; see Note [Clades].
+def _range(place: np.ndarray, merges: np.ndarray, order: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The least place, and past the greatest, of the leaves of each branch but the root."""
+    low = np.empty(len(order), np.int64)
+    low[order] = place
+    lows, highs = low.tolist(), (low + 1).tolist()
+    for a, b in merges[:-1].tolist():
+        lows.append(min(lows[a], lows[b]))
+        highs.append(max(highs[a], highs[b]))
+    return np.array(lows[len(order) :], np.int64), np.array(highs[len(order) :], np.int64)
+
+
+def leaf_spans(merges: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The leaves in an order in which every branch is a range; the first and past-the-end place of each inner node.
 
     Example:
-        >>> clade_keys(np.array([[0, 1], [2, 3]]), np.array([1, 2, 4], np.uint64)).tolist()
-        [3, 7]
+        >>> leaf_spans(np.array([[0, 2], [1, 3]]))
+        (array([1, 0, 2]), array([1, 0]), array([3, 3]))
     """
-    n = len(code)
-    parent = np.full(2 * n - 1, -1, np.int64)
-    parent[merges] = np.arange(n, 2 * n - 1)[:, None]
-    return _keys(parent, code)[n:]
-
-
-def _keys(parent: np.ndarray, code: np.ndarray) -> np.ndarray:
-    """Sums of the leaves' codes below each node, modulo 2⁶⁴."""
-    total = code.tolist() + [0] * (len(parent) - len(code))
-    for node, up in enumerate(parent[:-1].tolist()):
-        total[up] += total[node]
-    return np.array([each & 0xFFFFFFFFFFFFFFFF for each in total], np.uint64)
-
-
-def _moves(inside: np.ndarray, replicate: Tree) -> np.ndarray:
-    """Leaves to move until each clade is one of the replicate's: the least over its nodes."""
-    order, first, last = replicate.spans
-    least = np.empty(len(inside))
-    for row, clade in enumerate(inside):
-        along = np.concatenate([[0], np.cumsum(clade[order])])  # members of the clade among the first leaves
-        shared = along[last] - along[first]
-        least[row] = (clade.sum() + (last - first) - 2 * shared).min()
-    return least
+    n = len(merges) + 1
+    pairs = merges.tolist()
+    count = [1] * n
+    for a, b in pairs:
+        count.append(count[a] + count[b])
+    first = [0] * (2 * n - 1)
+    for k in range(n - 2, -1, -1):  # from the root down
+        a, b = pairs[k]
+        first[a] = first[n + k]
+        first[b] = first[n + k] + count[a]
+    start = np.array(first)
+    order = np.empty(n, np.int64)
+    order[start[:n]] = np.arange(n)
+    return order, start[n:], start[n:] + np.array(count[n:])

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from horoball.hierarchy.trees.chance import Chance, Judged, Structure
 from horoball.hierarchy.trees.evidence import Candidate
 from horoball.hierarchy.trees.levels import level_sizes, nested_groups
 from horoball.hierarchy.trees.linkage import METHODS
@@ -34,10 +35,11 @@ class Tree:
         parent: The parent of each node; −1 for the root.
         depth: Distance from the root point at which each node lies.
         size: Number of rows of each leaf.
-        support: Of each inner node, the share of replicates that have exactly its clade; NaN for leaves, 1 for the
-            root. None if no replicates were drawn.
-        transfer: Transfer support of large branches, which gives partial credit: 1 less the share of its leaves that
-            have to move, on average, until a replicate has the branch (Lemoine et al., 2018); NaN for small ones.
+        support: Of each inner node, the share of replicates that have its clade up to a few leaves, see
+            Note [Support]; NaN for leaves, 1 for the root. None if no replicates were drawn.
+        chance: What the support of a clade of that size comes to in flat data, see Note [Chance]; NaN for leaves, 0 for
+            the root. None if it was not measured.
+        structure: How many branches are to be believed, beside flat data. None if that was not measured.
         leaf: The leaf of each row.
         method: How leaves were joined: "gromov", "average", "consensus" or "shared change".
         source: Which distances were used.
@@ -56,7 +58,8 @@ class Tree:
     depth: np.ndarray
     size: np.ndarray
     support: np.ndarray | None = None
-    transfer: np.ndarray | None = None
+    chance: np.ndarray | None = None
+    structure: Structure | None = None
     leaf: np.ndarray | None = None
     method: str = "average"
     source: str = "distances"
@@ -111,7 +114,7 @@ class Tree:
     @cached_property
     def spans(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The leaves in an order in which every clade is a range, and the first and past-the-end place of each node."""
-        count = self._below(np.ones(self.leaves, np.int64))
+        count = self.clade_sizes
         first = np.zeros(self.nodes, np.int64)
         for node in range(self.nodes - 1, self.leaves - 1, -1):
             place = first[node]
@@ -122,12 +125,35 @@ class Tree:
         order[first[: self.leaves]] = np.arange(self.leaves)
         return order, first, first + count
 
+    def with_support(self, judged: Judged, chance: Chance) -> Tree:
+        """The tree with the support of its branches, and what chance gives."""
+        none = np.full(self.leaves, np.nan)
+        return replace(
+            self,
+            support=np.concatenate([none, judged.support, [1.0]]),
+            chance=np.concatenate([none, chance.level(judged, self.leaves), [0.0]]),
+            structure=chance.structure(judged, self.leaves),
+        )
+
+    @cached_property
+    def clade_sizes(self) -> np.ndarray:
+        """Number of leaves below each node."""
+        return self._below(np.ones(self.leaves, np.int64))
+
     @property
-    def branch_support(self) -> np.ndarray | None:
-        """How stable each branch is: transfer support if it is large, exact support if it is small; NaN for leaves."""
-        if self.support is None or self.transfer is None:
-            return self.support
-        return np.where(np.isnan(self.transfer), self.support, self.transfer)
+    def supported(self) -> np.ndarray:
+        """Which nodes can be told from chance: their support is above it. Leaves and the root count as supported.
+
+        Where chance was not measured, all do.
+        """
+        if self.support is None or self.chance is None:
+            return np.ones(self.nodes, bool)
+        return np.isnan(self.support) | (self.support > self.chance)
+
+    @property
+    def shown_support(self) -> np.ndarray | None:
+        """Support of the nodes that are above chance, NaN for the others, which are shown without a number."""
+        return None if self.support is None else np.where(self.supported, self.support, np.nan)
 
     def members(self, node: int) -> np.ndarray:
         """The leaves below a node, in the order of a drawing."""
@@ -135,7 +161,7 @@ class Tree:
         return order[first[node] : last[node]]
 
     def collapse(self, support: float = 0.5) -> Tree:
-        """The tree without the branches below a support; their children join the branch above.
+        """The tree without the branches below a support or not above chance; their children join the branch above.
 
         Example:
             >>> tree = Tree.from_merges([[0, 1], [2, 3]], [1.0, 3.0], support=np.array([np.nan] * 3 + [0.4, 1.0]))
@@ -144,45 +170,32 @@ class Tree:
         """
         if self.support is None:
             raise ValueError("This tree has no support to collapse by. Make it with draws=100.")
-        kept = ~(self.support < support)  # leaves have none, and stay
+        kept = ~(self.support < support) & self.supported  # leaves have none, and stay
         kept[-1] = True
         target = np.arange(self.nodes)
         for node in range(self.nodes - 2, -1, -1):  # from the root down: the nearest kept node above or at each
             target[node] = node if kept[node] else target[self.parent[node]]
         number = np.cumsum(kept) - 1
         parent = np.append(number[target[self.parent[:-1]]], -1)[kept]
-        soft = None if self.transfer is None else self.transfer[kept]
-        return replace(self, parent=parent, depth=self.depth[kept], support=self.support[kept], transfer=soft)
+        chance = None if self.chance is None else self.chance[kept]
+        return replace(self, parent=parent, depth=self.depth[kept], support=self.support[kept], chance=chance)
 
     def cut(self, groups: int) -> np.ndarray:
-        """The group of each leaf when the tree is cut into about so many groups, from the root down.
+        """The group of each leaf when the tree is cut into so many groups; −1 where a leaf is in none.
 
-        Groups are numbered by the first leaf they hold, so that the same tree always gives the same numbers. Where
-        branches are collapsed, a cut can go past the number asked for.
+        It is the one column of `levels([groups])`: groups are branches above chance, at most as many as are asked for.
         """
         if not 1 <= groups <= self.leaves:
             raise ValueError(f"cut expects between 1 and {self.leaves} groups, got {groups}.")
-        opened, open_ = 1, np.zeros(self.nodes, bool)
-        for node in np.lexsort((-np.arange(self.nodes), self.depth)):
-            if opened >= groups:
-                break
-            if node >= self.leaves:
-                open_[node] = True
-                opened += len(self.children[node]) - 1
-        head = np.arange(self.nodes)
-        for node in range(self.nodes - 2, -1, -1):
-            if not open_[self.parent[node]]:
-                head[node] = head[self.parent[node]]
-        _, first, group = np.unique(head[: self.leaves], return_index=True, return_inverse=True)
-        return np.argsort(np.argsort(first))[group]
+        return self.levels([groups])[:, 0]
 
     def levels(self, groups: int | Sequence[int]) -> np.ndarray:
         """Nested groups of the leaves, one column per level, from coarse to fine; −1 where a leaf is unsure.
 
-        Groups are cut where support is highest, and outliers are left out of them; see Note [Levels] in `levels`.
+        Groups are branches above chance, cut where support is highest; see Note [Levels] in `levels`.
 
         Args:
-            groups: How many groups each level has, or how many levels there are.
+            groups: How many groups each level has at most, or how many levels there are.
 
         Example:
             >>> tree = Tree.from_merges([[0, 1], [2, 3], [4, 5]], [1.0, 2.0, 5.0])
@@ -214,16 +227,16 @@ class Tree:
         return np.array(merges, np.float64).reshape(-1, 4)
 
     def to_newick(self, *, support: bool = True, digits: int = 6) -> str:
-        """Newick text with branch lengths, and support in percent as the names of inner nodes."""
+        """Newick text with branch lengths, and support in percent as the names of inner nodes that are above chance."""
         length = np.append(self.depth[:-1] - self.depth[self.parent[:-1]], 0.0)
-        return newick(self.names, self.children, length, self.support if support else None, digits)
+        return newick(self.names, self.children, length, self.shown_support if support else None, digits)
 
     def to_networkx(self) -> Any:
-        """A networkx.DiGraph from the root down; nodes have `name`, `depth`, `rows` and `support`."""
-        graph = require_networkx().DiGraph()
+        """A networkx.DiGraph from the root down; nodes have `name`, `depth`, `rows` and, above chance, `support`."""
+        graph, shown = require_networkx().DiGraph(), self.shown_support
         for node in range(self.nodes):
             name = self.names[node] if node < self.leaves else ""
-            sure = None if self.support is None or node < self.leaves else float(self.support[node])
+            sure = None if shown is None or np.isnan(shown[node]) else float(shown[node])
             graph.add_node(node, name=name, depth=float(self.depth[node]), rows=int(self.rows[node]), support=sure)
         for node, up in enumerate(self.parent[:-1]):
             graph.add_edge(int(up), node, length=float(self.depth[node] - self.depth[up]))
@@ -232,8 +245,10 @@ class Tree:
     def __str__(self) -> str:
         sure = ""
         if self.support is not None:
-            inner = self.support[self.leaves : -1]
-            sure = f", {int((inner >= 0.9).sum())} of {len(inner)} branches with support of at least 0.9"
+            inner = self.supported[self.leaves : -1]
+            sure = f", {int(inner.sum())} of {len(inner)} branches above chance"
+            if self.structure is not None:
+                sure += f", {self.structure}"
         return f"Tree of {self.leaves:,} leaves and {int(self.size.sum()):,} rows{sure} ({self.method}, {self.source})"
 
     def _below(self, of_leaf: np.ndarray) -> np.ndarray:

@@ -96,8 +96,10 @@ const branchName = (v) => {
 function branchFacts(v) {
   const [from, to] = clades.range(v);
   const facts = [["rows", clades.rows[v].toLocaleString("en-GB")]];
-  if (clades.support && v >= clades.leaves && v !== clades.root) facts.push(["support", clades.support[v].toFixed(2)]);
-  if (clades.transfer && Number.isFinite(clades.transfer[v])) facts.push(["transfer support", clades.transfer[v].toFixed(2)]);
+  if (clades.support && isInner(v)) {
+    facts.push(["support", isChance(v) ? "not above chance" : clades.support[v].toFixed(2)]);
+    if (clades.chance) facts.push(["in flat data", `up to ${clades.chance[v].toFixed(2)}`]);
+  }
   facts.push(["depth", formatted(clades.depth[v])]);
   const column = columns[state.color];
   if (column.kind === "category") {

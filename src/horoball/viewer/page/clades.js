@@ -39,7 +39,7 @@ function readTree(about) {
     root: nodes - 1,
     grouped: Boolean(leafOfRow),
     support: about.support ? arrayAt(about.support) : null,
-    transfer: about.transfer ? arrayAt(about.transfer) : null,
+    chance: about.chance ? arrayAt(about.chance) : null,
     range: (v) => [offset[first[v]], offset[last[v]]], // of a node's rows in `inOrder`
     childrenOf: (v) => children.subarray(start[v], start[v + 1]),
     nameOf: (v) => (about.names ? about.names[v] : nameOf(v)),
@@ -47,7 +47,10 @@ function readTree(about) {
   };
 }
 
-const isWeak = (v) => clades.support && v >= clades.leaves && v !== clades.root && clades.support[v] < state.support;
+const isInner = (v) => v >= clades.leaves && v !== clades.root;
+// A branch that comes back no more often than one of its size does in flat data: dashed, and without a number.
+const isChance = (v) => clades.chance && isInner(v) && !(clades.support[v] > clades.chance[v]);
+const isWeak = (v) => clades.support && isInner(v) && state.support > 0 && (clades.support[v] < state.support || isChance(v));
 const isEnd = (v) => v < clades.leaves || state.folded.has(v);
 
 // The nodes that are shown, from the root down: `end` is past a node's last descendant in `order`, `up` the parent shown,

@@ -122,7 +122,7 @@ function drawLines(context, ratio) {
     const step = from ? Math.abs(to[0] - from[0]) + Math.abs(to[1] - from[1]) : 1;
     drawnTo[v] = step < 1 ? from : to;
     if (step < 1 && !end) return true;
-    const weak = clades.support && v >= clades.leaves && v !== clades.root && clades.support[v] < 0.5;
+    const weak = isChance(v);
     const wide = widthOf(v, bottom - top);
     const key = `${tint.strong[v]}${weak ? "-" : "="}${tint.css[v]}|${wide}`;
     if (!styles.has(key)) styles.set(key, { path: new Path2D(), v, wide, weak });
@@ -131,7 +131,7 @@ function drawLines(context, ratio) {
       strips.push([v, top, bottom]);
       if (v >= clades.leaves && !small) triangles.push([v, top, bottom]);
     }
-    if (clades.support && v >= clades.leaves && v !== clades.root && !small) labels.push([v, top]);
+    if (clades.support && isInner(v) && !weak && !small) labels.push([v, top]);
     return !end;
   });
   const looks = [...styles.values()].sort((a, b) => tint.strong[a.v] - tint.strong[b.v] || b.wide - a.wide);

@@ -54,7 +54,7 @@ function seenBranches() {
 function drawSkeleton(ratio) {
   const groups = new Map(); // branches of one look are one strip
   for (const { v, from, to } of seenBranches()) {
-    const weak = clades.support && v >= clades.leaves && clades.support[v] < 0.5;
+    const weak = isChance(v);
     const strong = tint.strong[v] && !weak;
     const wide = widthOf(v, 9) / 2 + 0.25;
     const key = `${tint.css[v]} ${wide} ${strong}`;

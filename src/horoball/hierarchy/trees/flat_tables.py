@@ -1,0 +1,141 @@
+"""Tables without a hierarchy that are otherwise like the data: what branches come to by chance.
+
+Note [Flat tables]: correlated columns make branches come back, and so do outliers, edges and values that repeat,
+whether there is a tree or not. Two kinds of tables have them without a tree:
+
+- *an ellipsoid* of the same covariance, filled evenly. In many dimensions it is a normal cloud. In few, a normal
+  cloud has no edge, and tables that have one (a cube, a ring) would seem to have branches.
+- *the same columns, joined anew*: each column has its own values, by the ranks of a normal cloud whose correlations are
+  such that the new table has those of the data. Of columns with few values (binaries, categories, counts), normal
+  variables have to be correlated more than the columns are to come; their correlations are raised until they do.
+
+With few rows (fewer than 50 groups, say), the correlations of the columns are those that a tree makes, and no others can
+be known: flat tables then have columns that are not correlated, as groups that part all at once do.
+
+One kind alone is not enough. Log-normal columns have ten false branches by the first, a ring in fifty columns has
+fifty by the second. Gaps are put where rows of the data have them.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Literal, get_args
+
+import numpy as np
+from scipy.stats import norm
+
+__all__ = ["KINDS", "FlatTables", "Kind"]
+
+Kind = Literal["ellipsoid", "columns"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+
+_ROWS = 2_000  # that covariance and marginals are taken from
+_RAISED = 300  # columns whose correlations are raised at most: the time grows with their cube
+_STEPS = 3  # to raise them; the third changes them by less than 0.01
+_DRAWN = 2_000  # rows of a trial
+_REPEATED = 0.5  # a column with fewer distinct values than this share of the rows has few
+
+
+class FlatTables:
+    """Draws flat tables like a given one; see Note [Flat tables].
+
+    Args:
+        x: Rows, shape (n, columns); NaN where a value is missing.
+        rng: Draws the rows used, where there are many, and the order of equal values.
+        correlated: Whether columns are correlated as those of x are, or not at all.
+
+    Example:
+        >>> rng = np.random.default_rng(0)
+        >>> x = rng.normal(size=(500, 2)) @ np.array([[1.0, 0.8], [0.0, 0.6]])
+        >>> [bool(abs(np.corrcoef(FlatTables(x, rng).draw(kind, 500, rng).T)[0, 1] - 0.8) < 0.05) for kind in KINDS]
+        [True, True]
+    """
+
+    def __init__(self, x: np.ndarray, rng: np.random.Generator, *, correlated: bool = True) -> None:
+        x = x if len(x) <= _ROWS else x[np.sort(rng.choice(len(x), _ROWS, replace=False))]
+        self._gaps = np.isnan(x) if np.isnan(x).any() else None
+        if self._gaps is not None:
+            # Values for the gaps: other values of the column, which leave its marginal as it is.
+            x = x.copy()
+            for column, gap in zip(x.T, self._gaps.T, strict=True):
+                column[gap] = rng.choice(column[~gap], gap.sum()) if not gap.all() else 0.0
+        self._x, self._mean, self._rng, self._correlated = x, x.mean(0), rng, correlated
+
+    def draw(self, kind: Kind, rows: int, rng: np.random.Generator) -> np.ndarray:
+        """A flat table of so many rows."""
+        made = self._ellipsoid(rows, rng) if kind == "ellipsoid" else self._columns(rows, rng)
+        if self._gaps is not None:
+            made[self._gaps[rng.permutation(len(self._gaps))[np.arange(rows) % len(self._gaps)]]] = np.nan
+        return made
+
+    @cached_property
+    def _axes(self) -> np.ndarray:
+        """Principal axes, each as long as the standard deviation along it."""
+        return _principal(self._x - self._mean) if self._correlated else np.diag(self._x.std(0))
+
+    @cached_property
+    def _factors(self) -> np.ndarray:
+        """Correlated normals of the columns from independent ones, shape (independent, columns)."""
+        x, n = self._x, len(self._x)
+        if not self._correlated:
+            return np.eye(x.shape[1])
+        rank = np.stack([np.lexsort((self._rng.random(n), column)).argsort() for column in x.T], 1)
+        scores = norm.ppf((rank + 0.5) / n)
+        few = np.array([len(np.unique(column)) < _REPEATED * n for column in x.T])
+        if x.shape[1] > _RAISED or not few.any():
+            return _principal(scores - scores.mean(0))
+        return _raised(x, self._rng)
+
+    @cached_property
+    def _sorted(self) -> np.ndarray:
+        return np.sort(self._x, axis=0)
+
+    def _ellipsoid(self, rows: int, rng: np.random.Generator) -> np.ndarray:
+        axes = self._axes
+        power = np.square(axes).sum(1)
+        # As many dimensions as have an equal share of the variance, by the participation ratio.
+        dimensions = power.sum() ** 2 / np.square(power).sum()
+        g = rng.standard_normal((rows, len(axes)))
+        radius = np.sqrt(np.square(g) @ power / power.sum())
+        g *= (rng.random(rows) ** (1 / dimensions) / radius)[:, None]
+        g = (g - g.mean(0)) / g.std(0)
+        return self._mean + g @ axes
+
+    def _columns(self, rows: int, rng: np.random.Generator) -> np.ndarray:
+        factors = self._factors
+        g = rng.standard_normal((rows, len(factors))) @ factors
+        place = (g.argsort(0).argsort(0) + 0.5) / rows * len(self._x)
+        return np.take_along_axis(self._sorted, place.astype(np.int64), 0)
+
+
+def _principal(x: np.ndarray) -> np.ndarray:
+    """Axes whose combination with independent normals has the covariance of centered rows."""
+    n, columns = x.shape
+    # The smaller of the two square matrices: a table of cells has many columns, others many rows.
+    values, vectors = np.linalg.eigh(x @ x.T if n < columns else x.T @ x)
+    kept = values > 1e-9 * max(values[-1], 1e-300)
+    if n < columns:
+        return (vectors[:, kept].T @ x) / np.sqrt(n)
+    return (vectors[:, kept] * np.sqrt(values[kept] / n)).T
+
+
+def _raised(x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Factors of normals whose correlations are raised until the columns made from them have those of x."""
+    n, columns = x.shape
+    ordered, spread = np.sort(x, axis=0), x.std(0)
+    z = (x - x.mean(0)) / np.where(spread > 0, spread, 1.0)
+    wanted = z.T @ z / n
+    g, correlation = rng.standard_normal((_DRAWN, columns)), wanted.copy()
+    for step in range(_STEPS + 1):
+        np.fill_diagonal(correlation, 1.0)
+        values, vectors = np.linalg.eigh(correlation)
+        factors = vectors * np.sqrt(np.maximum(values, 0.0))
+        factors /= np.maximum(np.linalg.norm(factors, axis=1, keepdims=True), 1e-12)
+        if step == _STEPS:
+            break
+        place = np.minimum((norm.cdf(g @ factors.T) * n).astype(np.int64), n - 1)
+        made = np.take_along_axis(ordered, place, 0)
+        deviation = made.std(0)
+        made = (made - made.mean(0)) / np.where(deviation > 0, deviation, 1.0)
+        correlation = np.clip(correlation + wanted - made.T @ made / _DRAWN, -0.999, 0.999)
+    return factors.T
