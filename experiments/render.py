@@ -10,6 +10,7 @@ from pathlib import Path
 
 from experiments import (
     beyond,
+    branch_support,
     cell_starts,
     claims,
     closure_prediction,
@@ -69,7 +70,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "closure_prediction": closure_prediction.table,
     "tree_found": tree_support.found_table,
     "tree_purity": tree_purity.table,
-    "tree_support": tree_support.support_table,
+    "branch_calibration": branch_support.calibration_table,
+    "branch_kinds": branch_support.kinds_table,
 }
 
 

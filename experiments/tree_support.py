@@ -1,7 +1,6 @@
-"""Trees of tables whose tree is known: what is found, and what support is worth: `python -m experiments.tree_support`.
+"""Trees of tables whose tree is known, and what is found of it: `python -m experiments.tree_support`.
 
-Beside the model's tree stand linkages and neighbor joining of the raw columns; average linkage and Ward's also with the
-bootstrap of columns that phylogenetics uses.
+Beside the model's tree stand linkages and neighbor joining of the raw columns.
 """
 
 from __future__ import annotations
@@ -18,7 +17,6 @@ from experiments.known_trees import KINDS, Known, agreement
 from horoball import PoincareVAE
 from horoball.hierarchy import Tree
 from horoball.hierarchy import tree as tree_of
-from horoball.hierarchy.trees.support import support
 
 STUDY = "tree_support"
 # The settings that results were measured with, which were the estimator's defaults then.
@@ -36,7 +34,6 @@ MODELS: dict[str, dict[str, Any]] = {
     "horoball, the default map": {},
 }
 RAW = ("columns without a model", "average linkage", "Ward's linkage", "neighbor joining")
-BINS = (0.0, 0.5, 0.7, 0.9)
 _DRAWS = 100
 
 
@@ -53,7 +50,7 @@ def run(kind: str, method: str, seed: int) -> dict[str, Any]:
     elif method == "neighbor joining":
         found = neighbor_joining(squareform(pdist(known.x)))
     else:
-        found = _bootstrapped(known.x, "ward" if method.startswith("Ward") else "average", seed)
+        found = _linked(known.x, "ward" if method.startswith("Ward") else "average")
     return _summary(found, known, unrooted=method == "neighbor joining")
 
 
@@ -61,29 +58,12 @@ def _summary(found: Tree, known: Known, *, unrooted: bool) -> dict[str, Any]:
     judged = agreement(found, known, unrooted=unrooted)
     result: dict[str, Any] = {"recall": judged.recall, "triplets": judged.triplets, "clades": len(known.clades)}
     result |= {"method": found.method, "source": found.source}
-    if found.support is None:
-        return result
-    sure = found.support[found.leaves : -1]
-    place = np.searchsorted(BINS, sure, side="right") - 1
-    bins = [[int((place == b).sum()), int(judged.true[place == b].sum()), int(judged.conflict[place == b].sum())]
-            for b in range(len(BINS))]  # fmt: skip
-    missed = round((1 - judged.recall) * len(known.clades))
-    square = float(((sure - judged.true) ** 2).sum())
-    # Over all clades that are true or found: one that is not found has a support of 0.
-    return result | {"bins": bins, "brier": square / len(sure), "brier_all": (square + missed) / (len(sure) + missed)}
+    return result
 
 
-def _bootstrapped(x: np.ndarray, method: str, seed: int) -> Tree:
-    def merges(rows: np.ndarray) -> np.ndarray:
-        return linkage(rows, method)
-
-    made = merges(x)
-    found = Tree.from_merges(made[:, :2], made[:, 2])
-    rng = np.random.default_rng(seed)
-    columns = x.shape[1]
-    again = (merges(x[:, rng.integers(0, columns, columns)])[:, :2].astype(np.int64) for _ in range(_DRAWS))
-    exact, soft = support(found, again)
-    return Tree.from_merges(made[:, :2], made[:, 2], support=exact, transfer=soft)
+def _linked(x: np.ndarray, method: str) -> Tree:
+    made = linkage(x, method)
+    return Tree.from_merges(made[:, :2], made[:, 2])
 
 
 def neighbor_joining(d: np.ndarray) -> Tree:
@@ -144,23 +124,6 @@ def found_table() -> str:
     return "\n".join(lines)
 
 
-def support_table() -> str:
-    """Of branches in a range of support: how many, how many are true, how many contradict the truth."""
-    names = ["below 0.5", "0.5 to 0.7", "0.7 to 0.9", "0.9 and above"]
-    head = "| table | method | " + " | ".join(f"support {name}" for name in names) + " | Brier score, found | all |"
-    lines = [head, "|---" * 8 + "|"]
-    for kind in KINDS:
-        for method in (*MODELS, "columns without a model", "average linkage", "Ward's linkage"):
-            of = _of(kind, method)
-            if not of:
-                continue
-            total = np.sum([one["bins"] for one in of], axis=0)
-            cells = [f"{n}: {t / n:.2f}, {c / n:.2f}" if n else "0" for n, t, c in total.tolist()]
-            brier = [np.mean([one[name] for one in of]) for name in ("brier", "brier_all")]
-            lines.append(f"| {kind} | {method} | {' | '.join(cells)} | {brier[0]:.3f} | {brier[1]:.3f} |")
-    return "\n".join(lines)
-
-
 def _of(kind: str, method: str) -> list[dict[str, Any]]:
     return [
         record["result"]
@@ -173,7 +136,7 @@ def main() -> None:
     """Run what is missing, and print the tables."""
     asked = runs.arguments(__doc__, seeds=3)
     runs.carry_out(STUDY, settings(asked.seeds), run, asked.workers)
-    print(found_table(), support_table(), sep="\n\n")
+    print(found_table())
 
 
 if __name__ == "__main__":

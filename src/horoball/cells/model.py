@@ -70,7 +70,7 @@ class CellModel(ExpressionModel):
             >>> cells = simulate(depth=2, cells=300, genes=100, batches=1)
             >>> tree = fit(cells, max_epochs=1, hidden=(8,)).tree(cells, "branch", root="0", draws=20)
             >>> print(tree)
-            Tree of 7 leaves and 300 rows, 5 of 5 branches with support of at least 0.9 (shared change, expression)
+            Tree of 7 leaves and 300 rows, 4 of 5 branches above chance, 4 branches are believed, ...
         """
         options: dict[str, Any] = {"root": root, "source": source, "draws": draws, "key": self.key}
         return cell_tree(self.run, cells, groupby, seed=seed_from(random_state), **options)

@@ -67,7 +67,10 @@ def tree(
         str | None, typer.Option(help="Column of texts by whose words groups are named; by columns if not given.")
     ] = None,
     support: Annotated[
-        float, typer.Option(min=0, max=1, help="Of an .html or .nwk file: collapse branches below this support.")
+        float,
+        typer.Option(
+            min=0, max=1, help="Of an .html or .nwk file: collapse branches below this support, or not above chance."
+        ),
     ] = 0.0,
     id_: Id = None,
     na: Na = None,
@@ -209,11 +212,13 @@ def _tell(found: Tree) -> None:
             f"{one.source}, {one.method}": one.correlation for one in found.evidence
         }
     if found.support is not None:
-        inner = found.support[found.leaves : -1]
+        inner, above = found.support[found.leaves : -1], found.supported[found.leaves : -1]
         results["branches"] = len(inner)
         for low in (0.5, 0.7, 0.9):
-            results[f"with support of at least {low}"] = int((inner >= low).sum())
+            results[f"above chance, with support of at least {low}"] = int((above & (inner >= low)).sum())
     print_table(results)
+    if found.structure is not None:
+        say(f"{found.structure}.")
 
 
 def _numbers(text: str) -> list[int]:

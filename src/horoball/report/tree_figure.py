@@ -25,9 +25,10 @@ def tree_figure(tree: Tree, *, of_labels: bool) -> str:
         >>> "&lt;cat&gt;" in tree_figure(tree, of_labels=True)
         True
     """
+    above, inner = int(tree.supported[tree.leaves : -1].sum()), tree.nodes - tree.leaves - 1
     words = (
-        f"{int(tree.supported[tree.leaves : -1].sum())} of {tree.nodes - tree.leaves - 1} branches have a support above "
-        f"chance: more replicates have them, up to a few rows, than in flat data. "
+        f"{above} of {inner} branches have a support above chance: more replicates have them, up to a few rows, than "
+        f"in flat data. "
         f"{escape('' if tree.structure is None else f'{tree.structure}. ')}"
         f"Made from {escape(tree.source)}, method {escape(tree.method)}."
     )

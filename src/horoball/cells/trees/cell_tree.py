@@ -58,7 +58,7 @@ def cell_tree(
         inner = found.nodes - found.leaves - 1
         named = "; ".join(f"{name} ({held:.2f})" for name, held in weak[:_SHOWN]) + "; …" * (len(weak) > _SHOWN)
         _log.warning(
-            "%d of %d branches have a support below %.1f and may be chance: %s. tree.collapse(%.1f) leaves them out; "
+            "%d of %d branches have a support below %.1f, or no more than chance gives: %s. tree.collapse(%.1f) leaves them out; "
             "more cells, more genes or fewer groups may settle them.",
             *(len(weak), inner, _WEAK, named, _WEAK),
         )
@@ -91,5 +91,7 @@ def weak_branches(tree: Tree, support: float = _WEAK) -> list[tuple[str, float]]
     if tree.support is None:
         return []
     held = [(float(tree.support[node]), node) for node in range(tree.leaves, tree.nodes - 1)]
-    above = tree.supported
+    above = tree.supported | (
+        tree.clade_sizes == tree.leaves - 1
+    )  # all but the root group, which joins last, is no find
     return [(branch_name(tree, node), value) for value, node in sorted(held) if value < support or not above[node]]

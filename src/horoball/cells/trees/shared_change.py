@@ -92,9 +92,9 @@ def shared_change_tree(
     # Flat tables: groups that change as much since the root, each on its own. They are drawn again as the cells are.
     noise = [means(rng) - profiles for _ in range(min(draws, _FLAT_DRAWS))]
     others = np.delete(np.arange(len(names)), at)
-    flat, tables = FlatTables(profiles[others], rng, correlated=False), {}
+    flat = FlatTables(profiles[others], rng, correlated=False)
+    tables: dict[str, list[Judged]] = {kind: [] for kind in KINDS}
     for kind in KINDS:
-        tables[kind] = []
         for _ in range(FLAT_TABLES):
             drawn = profiles.copy()
             drawn[others] = flat.draw(kind, len(others), rng)

@@ -5,9 +5,11 @@ factor of 1.6) in trees of flat tables, made by the very same steps; the larger 
 up to half of the leaves are compared with such branches only: what is left when outliers part comes back in flat tables
 too. Where columns are copies of each other, branches of flat tables may come back always; a branch that does so too is
 then told from them by its length ℓ, its share of the height that it leads to: what is compared is support + ℓ/20, where
-a twentieth is less than one replicate of a flat table. A branch is *supported* if its support is above chance. Flat tables have at most 300 rows. For larger trees, the level of a
-branch of few rows is that of the same number of rows, and that of a large branch that of the same share of the rows:
-both fall as a table grows, so that a small flat table errs on the side of caution.
+a twentieth is less than one replicate of a flat table. A branch is *supported* if its support is above chance.
+
+Flat tables have at most 300 rows. For larger trees, the level of a branch of few rows is that of the same number of
+rows, and that of a large branch that of the same share of the rows: both fall as a table grows, so that a small flat
+table errs on the side of caution.
 
 Note [Structure]: is there any? A branch of five rows in 300 to half of them all that is supported with 0.9 or more is
 *believed*. What is compared is how many rows believed branches hold, each counted by the length of its branch: two

@@ -9,8 +9,8 @@ whether there is a tree or not. Two kinds of tables have them without a tree:
   such that the new table has those of the data. Of columns with few values (binaries, categories, counts), normal
   variables have to be correlated more than the columns are to come; their correlations are raised until they do.
 
-With few rows (fewer than 50 groups, say), the correlations of the columns are those that a tree makes, and no others can
-be known: flat tables then have columns that are not correlated, as groups that part all at once do.
+With few rows (fewer than 50 groups, say), the correlations of the columns are those that a tree makes, and no others
+can be known: flat tables then have columns that are not correlated, as groups that part all at once do.
 
 One kind alone is not enough. Log-normal columns have ten false branches by the first, a ring in fifty columns has
 fifty by the second. Gaps are put where rows of the data have them.

@@ -109,7 +109,8 @@ def group_nodes(tree: Branching, sizes: Sequence[int]) -> list[list[int]]:
         if not 1 <= size <= tree.leaves:
             raise ValueError(f"levels expects between 1 and {tree.leaves} groups, got {size}.")
     root = tree.nodes - 1
-    found, above = [], [root]
+    found: list[list[int]] = []
+    above = [root]
     for size in sorted(sizes):
         above = _divided(tree, above, max(size, len(above)))
         if size > 1 and above == [root]:

@@ -16,7 +16,7 @@ from horoball.hierarchy.trees.flat_tables import KINDS, FlatTables
 from horoball.hierarchy.trees.leaves import Leaves
 from horoball.hierarchy.trees.linkage import Joined, Method, average_linkage, join
 from horoball.hierarchy.trees.roots import Root, root_radius
-from horoball.hierarchy.trees.source import Source, distance_matrix
+from horoball.hierarchy.trees.source import Draw, Source, distance_matrix
 from horoball.hierarchy.trees.support import Branches, Replicate
 from horoball.runtime.cores import workers_within
 
@@ -87,9 +87,9 @@ class Steps:
             root = self.root if isinstance(self.root, str) or len(used) == count else np.array([0])
             steps = replace(self, leaves=Leaves.of_rows(count), root=root, jobs=1)
         correlated = not leaves.grouped or count >= _MANY_GROUPS
-        flat, tables, done = FlatTables(centers, rng, correlated=correlated), {}, 0
+        flat, done = FlatTables(centers, rng, correlated=correlated), 0
+        tables: dict[str, list[Judged]] = {kind: [] for kind in KINDS}
         for kind in KINDS:
-            tables[kind] = []
             for _ in range(FLAT_TABLES):
                 points = flat.draw(kind, count, rng)
                 if within is not None:
@@ -167,9 +167,7 @@ def _centers(points: np.ndarray, leaf: np.ndarray, leaves: int) -> np.ndarray:
     return np.where(count > 0, total / np.maximum(count, 1), np.nan)
 
 
-def _noise_of_others(
-    source: Source, rows: np.ndarray
-) -> Callable[[np.random.Generator, np.ndarray], np.ndarray] | None:
+def _noise_of_others(source: Source, rows: np.ndarray) -> Draw | None:
     """The noise of rows of the data for rows of a flat table, which has no posterior of its own."""
     noise = source.noise
     return None if noise is None else lambda rng, places: noise(rng, rows[places])
