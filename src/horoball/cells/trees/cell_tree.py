@@ -58,8 +58,8 @@ def cell_tree(
         inner = found.nodes - found.leaves - 1
         named = "; ".join(f"{name} ({held:.2f})" for name, held in weak[:_SHOWN]) + "; …" * (len(weak) > _SHOWN)
         _log.warning(
-            "%d of %d branches have a support below %.1f, or no more than chance gives: %s. tree.collapse(%.1f) leaves them out; "
-            "more cells, more genes or fewer groups may settle them.",
+            "%d of %d branches have a support below %.1f, or no more than chance gives: %s. tree.collapse(%.1f) leaves "
+            "them out; more cells, more genes or fewer groups may settle them.",
             *(len(weak), inner, _WEAK, named, _WEAK),
         )
     return found
@@ -91,7 +91,6 @@ def weak_branches(tree: Tree, support: float = _WEAK) -> list[tuple[str, float]]
     if tree.support is None:
         return []
     held = [(float(tree.support[node]), node) for node in range(tree.leaves, tree.nodes - 1)]
-    above = tree.supported | (
-        tree.clade_sizes == tree.leaves - 1
-    )  # all but the root group, which joins last, is no find
+    # All but a root group, which joins last, is no find.
+    above = tree.supported | (tree.clade_sizes == tree.leaves - 1)
     return [(branch_name(tree, node), value) for value, node in sorted(held) if value < support or not above[node]]
