@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from horoball.data.files.numpy_files import load_arrays
 from horoball.data.readers.registry import table_reader
 from horoball.data.tables.array_table import ArrayTable
 from horoball.data.tables.column_names import some_names
 from horoball.data.tables.column_roles import ReadOptions
-from horoball.data.tables.number_arrays import check_numbers
+from horoball.data.tables.number_arrays import check_numbers, refuse_beyond
 
 __all__ = ["read_arrays"]
 
@@ -21,7 +23,7 @@ def read_arrays(path: str, options: ReadOptions) -> ArrayTable:
         options: Not used: the columns have no names.
 
     Example:
-        >>> import numpy as np, pathlib, tempfile
+        >>> import pathlib, tempfile
         >>> path = pathlib.Path(tempfile.mkdtemp()) / "rows.npy"
         >>> np.save(path, np.eye(3))
         >>> read_arrays(str(path), ReadOptions()).rows
@@ -38,4 +40,6 @@ def read_arrays(path: str, options: ReadOptions) -> ArrayTable:
             )
         loaded = next(iter(loaded.values()))
     check_numbers(loaded, path)
+    if isinstance(loaded, np.ndarray) and loaded.ndim == 2 and loaded.dtype.kind == "f":
+        refuse_beyond(loaded, [f"x{i}" for i in range(loaded.shape[1])], path)
     return ArrayTable(loaded)

@@ -29,6 +29,7 @@ from horoball.data.readers.registry import table_reader
 from horoball.data.tables.array_table import ArrayTable
 from horoball.data.tables.column_names import some_names
 from horoball.data.tables.column_roles import ReadOptions, choose, with_index
+from horoball.data.tables.number_arrays import refuse_beyond
 from horoball.data.tables.row_groups import read_whole
 
 __all__ = [
@@ -391,6 +392,7 @@ def numbers_of(frame: Any, options: ReadOptions, where: str) -> ArrayTable:
             raise ValueError(f"{where} has a missing value in row {row}, column {name[:40]!r}. Fill or drop such rows.")
         arrays.append(column.cast(pa.float64(), safe=False).to_numpy())
     x = np.stack(arrays, 1) if arrays else np.empty((frame.num_rows, 0))
+    refuse_beyond(x, columns, where)
     table = ArrayTable(x, columns, None if label is None else labels_of(frame.column(label)))
     if ids is not None:
         table.names, table.name_column = frame.column(ids), name_column
