@@ -99,7 +99,7 @@ def table_tree(
         return grow([Source("columns", x)], x, **options)
     if source == "weighted":
         return grow([weighted], x, weights={_WEIGHTED: weight}, **options)
-    both = {_WEIGHTED: weight, "columns": np.ones_like(weight)}
+    both = {"columns": np.ones_like(weight), _WEIGHTED: weight}
     return grow([weighted, Source("columns", x, decoder.shift)], x, weights=both, **options)
 
 

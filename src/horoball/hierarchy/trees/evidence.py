@@ -4,7 +4,8 @@ Note [Evidence]: a candidate is a weighting of the columns and a way of joining.
 of the columns, and judged by the correlation of its path lengths with the rows' distances in the other half, which it
 has not seen. Structure that is in the data is in both halves; what a tree makes of noise is not. A tree whose rows may
 lie at inner nodes ("gromov") and one whose rows are all at the tips ("average") are judged alike, since each has a
-path length between any two rows.
+path length between any two rows. A candidate is chosen only if it is better than the simplest one, over the same
+halves, by more than the standard error of the difference.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ __all__ = ["Candidate", "candidates"]
 
 _ROWS = 800  # drawn for the comparison: its standard error is that of the splits, not of the rows
 _SPLITS = 6
+_SIMPLEST: Method = "average"
 
 
 @dataclass(frozen=True)
@@ -42,11 +44,11 @@ class Candidate:
 
 
 def candidates(x: np.ndarray, weights: dict[str, np.ndarray], *, seed: int = 0) -> tuple[Candidate, ...]:
-    """All weightings with all ways of joining, the best first; see Note [Evidence].
+    """All weightings with all ways of joining: first the one to choose, then the best; see Note [Evidence].
 
     Args:
         x: Rows, shape (n, columns), with at least four columns.
-        weights: Weights of the columns, by the name of the source.
+        weights: Weights of the columns, by the name of the source, the simplest first.
         seed: Seed of the rows and of the halves.
 
     Example:
@@ -67,10 +69,17 @@ def candidates(x: np.ndarray, weights: dict[str, np.ndarray], *, seed: int = 0) 
             for method in METHODS:
                 seen = path_lengths(join(d, method), len(x))
                 scores[name, method].append(_correlation(seen, unseen))
-    made = [
-        Candidate(*key, float(np.mean(of)), float(np.std(of, ddof=1) / np.sqrt(len(of)))) for key, of in scores.items()
-    ]
-    return tuple(sorted(made, key=lambda candidate: -candidate.correlation))
+    made = {key: Candidate(*key, float(np.mean(of)), _error(np.array(of))) for key, of in scores.items()}
+    simplest = (next(iter(weights)), _SIMPLEST)
+    order = sorted(made, key=lambda key: -made[key].correlation)
+    gain = np.array(scores[order[0]]) - np.array(scores[simplest])
+    chosen = order[0] if gain.mean() > _error(gain) else simplest
+    return (made[chosen], *(made[key] for key in order if key != chosen))
+
+
+def _error(values: np.ndarray) -> float:
+    """Standard error of a mean."""
+    return float(np.std(values, ddof=1) / np.sqrt(len(values)))
 
 
 def _distances(x: np.ndarray) -> np.ndarray:

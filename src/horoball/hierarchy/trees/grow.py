@@ -19,10 +19,12 @@ from horoball.hierarchy.trees.replicates import CONSENSUS, FLAT_TABLES, Steps
 from horoball.hierarchy.trees.roots import find_root
 from horoball.hierarchy.trees.source import Source
 from horoball.hierarchy.trees.tree import Tree
+from horoball.hierarchy.verdicts.columns import related_columns
 
 __all__ = ["grow", "tree"]
 
 MAX_LEAVES = 20_000  # rows that are leaves themselves: 1.6 GB of distances
+_RELATED = "columns that others say something about"
 _FEWEST = 4  # columns and, times five, rows that can be halved to compare candidates
 
 
@@ -41,7 +43,8 @@ def tree(
 ) -> Tree:
     """The tree of rows, or of labeled groups of rows, without a model.
 
-    A fitted model makes a better tree where some columns are noise: see `PoincareVAE.tree`.
+    Columns that no other column says anything about are left out where that predicts unseen columns better. A fitted
+    model weights columns by what it explains of them: see `PoincareVAE.tree`.
 
     Args:
         x: Rows, shape (n, columns); or a `Space` of distances, whose tree has no support.
@@ -87,7 +90,13 @@ def tree(
     if not points.shape[1] or not np.nan_to_num(points).any():
         raise ValueError("All rows are the same: there is no tree to find. Give rows that differ.")
     options: dict[str, Any] = {"labels": labels, "names": names, "root": root, "draws": draws, "n_jobs": n_jobs}
-    return grow([Source("columns", points)], points, method=method, max_leaves=max_leaves, rng=rng, **options)
+    sources, weights = [Source("columns", points)], {"columns": np.ones(points.shape[1])}
+    related = np.isnan(points).any() or related_columns(points)
+    if not np.all(related):
+        weights[_RELATED] = np.asarray(related, np.float64)
+        sources.append(Source(_RELATED, points, weight=weights[_RELATED]))
+    options |= {"method": method, "max_leaves": max_leaves, "weights": weights, "rng": rng}
+    return grow(sources, points, **options)
 
 
 def grow(
