@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -30,11 +31,20 @@ __all__ = [
     "RunFolder",
     "Seed",
     "TableFile",
+    "TableKind",
     "given",
     "likelihood_name",
     "number",
     "posterior_name",
 ]
+
+
+class TableKind(StrEnum):
+    """What the rows of a table are."""
+
+    table = "table"
+    vectors = "vectors"
+
 
 Data = Annotated[
     str, typer.Argument(help=f"A {one_of([*TABLE_FORMATS])} file, or a folder of .parquet files. Plugins add others.")

@@ -26,6 +26,7 @@ from horoball.cli.arguments import (
     Quiet,
     Resume,
     Seed,
+    TableKind,
     given,
     likelihood_name,
     number,
@@ -43,13 +44,6 @@ class DecoderName(StrEnum):
     gyroplane = "gyroplane"
     log0 = "log0"
     mlp = "mlp"
-
-
-class TableKind(StrEnum):
-    """What the rows of a table are."""
-
-    table = "table"
-    vectors = "vectors"
 
 
 @app.command()

@@ -7,7 +7,20 @@ from typing import Annotated, Any
 
 import typer
 
-from horoball.cli.arguments import Data, Device, Dim, Hidden, Id, Label, MaxEpochs, Na, Output, RunFolder, given
+from horoball.cli.arguments import (
+    Data,
+    Device,
+    Dim,
+    Hidden,
+    Id,
+    Label,
+    MaxEpochs,
+    Na,
+    Output,
+    RunFolder,
+    TableKind,
+    given,
+)
 from horoball.cli.console import app, bar, reports_errors, say
 from horoball.cli.outputs import Force, check_outputs, save_page
 
@@ -68,6 +81,12 @@ def report(
     max_epochs: MaxEpochs = None,
     hidden: Hidden = None,
     device: Device = None,
+    kind: Annotated[
+        TableKind, typer.Option(help="What a row is: values of columns, or a vector, compared by its cosine.")
+    ] = TableKind.table,
+    column: Annotated[
+        str | None, typer.Option(help="Of vectors: the column of lists that holds them, if there is more than one.")
+    ] = None,
     force: Force = False,
 ) -> None:
     """Is the table hierarchical, and did geometry help? One HTML file, and its numbers as JSON beside it.
@@ -82,18 +101,25 @@ def report(
     from horoball.data.files.gap_words import gap_words
     from horoball.data.files.names import title_of
     from horoball.data.tables.array_table import ArrayTable
+    from horoball.data.vectors.vector_table import read_vectors
     from horoball.report.analysis import make_report
     from horoball.report.page import is_report, numbers_of, write_report
     from horoball.storage.outputs import check_files
-    from horoball.training.request import table_fit
+    from horoball.training.request import VECTORS, table_fit
 
     if output.suffix.lower() == ".json":
         raise ValueError(f"--output names an HTML file, beside which the numbers are written, got {str(output)!r}.")
     check_files((output, numbers_of(output)), reads=[data], replace=force or is_report(output))
-    table = read(data, label, ids=id_, na=gap_words(na))
+    if column is not None and kind is not TableKind.vectors:
+        raise ValueError(f"--column is for vectors. Say so: --kind vectors --column {column}.")
+    if kind is TableKind.vectors:
+        table = read_vectors(data, column, label, ids=id_)
+    else:
+        table = read(data, label, ids=id_, na=gap_words(na))
     if not isinstance(table, ArrayTable):
         table = ArrayTable(torch.cat(list(table.blocks())), table.columns, table.read_labels())
     options = given(d=dim, hidden=hidden, max_epochs=max_epochs, device=device)
+    options |= {"likelihood": VECTORS.likelihood} if kind is TableKind.vectors else {}
     model, config = table_fit(table, **options)  # as `horoball fit` does
     with bar("Models trained", "No report was written.") as told:
         made = make_report(table, config, name=title_of(data), model=model, c=c, seeds=seeds, told=told)

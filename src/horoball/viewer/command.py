@@ -80,8 +80,17 @@ def _own_columns(data: str, wanted: Sequence[str], rows: int) -> dict[str, Any]:
     """Columns of a file as they stand there, fitted or not; those of arrays are known to the table alone."""
     if ending_of(data) is None or not (wanted or rows <= _HOVERED_ROWS):
         return {}
+    import pyarrow as pa
+
     frame = frame_of(data)
-    names = [name for name in wanted if name in frame.column_names] or frame.column_names[:_HOVERED_COLUMNS]
+    single = [field.name for field in frame.schema if not pa.types.is_nested(field.type)]  # not vectors, or records
+    for name in wanted:
+        if name in frame.column_names and name not in single:
+            raise ValueError(
+                f"Column {name[:40]!r} of {data} holds {frame.schema.field(name).type}, several values in a cell. "
+                "Color by a column of numbers or texts."
+            )
+    names = [name for name in wanted if name in single] or single[:_HOVERED_COLUMNS]
     return {name: frame[name].to_pandas() for name in names} if len(frame) == rows else {}
 
 
