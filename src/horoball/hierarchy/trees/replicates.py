@@ -107,8 +107,10 @@ class Steps:
     def of_distances(self, d: np.ndarray, points: np.ndarray | None = None, c: float | None = None) -> Joined:
         """The tree of a matrix of distances between the rows used."""
         leaves = self.leaves
-        between, radius = leaves.averaged(d, root_radius(d, points, c, self.root))
-        if isinstance(self.root, np.ndarray):
+        seen = self.method == "gromov"  # the others do not ask where a root is
+        radius = root_radius(d, points, c, self.root) if seen else np.zeros(len(d))
+        between, radius = leaves.averaged(d, radius)
+        if seen and isinstance(self.root, np.ndarray):
             group = leaves.leaf[leaves.rows]
             if len(self.root) == int((group == group[self.root[0]]).sum()):
                 # A group that is the root lies at the root, however wide it is: all others join before one joins it.

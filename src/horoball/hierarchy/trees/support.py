@@ -67,8 +67,9 @@ class Branches:
         back, part = np.zeros(len(self.first), bool), np.zeros(len(self.first), bool)
         block = max(1, _ELEMENTS // len(order))
         # Where all leaves are there, a range of places that are one branch of both trees is found without counting.
-        low, high = _range(place, merges, order)
-        exact = (high - low == last - first)[: len(first)]
+        bounds, padded = np.column_stack([first, last]).ravel(), np.append(place, 0)
+        low, high = np.minimum.reduceat(padded, bounds)[::2], np.maximum.reduceat(padded, bounds)[::2] + 1
+        exact = high - low == last - first
         same = np.isin(self.first * (self.leaves + 1) + self.last, (low * (self.leaves + 1) + high)[exact])
         if leaves is None:
             back, part = same, np.ones_like(same)
@@ -85,17 +86,6 @@ class Branches:
             back[nodes] = enough.any(1) & (here[:, 0] >= 2)
             part[nodes] = here[:, 0] >= 2
         return back, part
-
-
-def _range(place: np.ndarray, merges: np.ndarray, order: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The least place, and past the greatest, of the leaves of each branch but the root."""
-    low = np.empty(len(order), np.int64)
-    low[order] = place
-    lows, highs = low.tolist(), (low + 1).tolist()
-    for a, b in merges[:-1].tolist():
-        lows.append(min(lows[a], lows[b]))
-        highs.append(max(highs[a], highs[b]))
-    return np.array(lows[len(order) :], np.int64), np.array(highs[len(order) :], np.int64)
 
 
 def leaf_spans(merges: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
