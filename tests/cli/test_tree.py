@@ -60,17 +60,44 @@ def test_groups_are_named_by_texts_and_new_rows_find_theirs(folder: Path) -> Non
     named = pd.read_csv(folder / "named.csv")["names_3"].dropna()
     assert set(", ".join(named).split(", ")) <= set(words)  # all have "cell", which says nothing
     out = folder / "places.csv"
-    arguments = ["place", str(folder / "run"), str(folder / "cells.csv"), "-o", str(out), "--threshold", "0.2"]
+    arguments = ["place", str(folder / "run"), str(folder / "cells.csv"), "-o", str(out), "--coverage", "0.8"]
     result = runner.invoke(app, arguments)
     assert result.exit_code == 0, result.output
     table = pd.read_csv(out)
+    told = " ".join(result.output.split())
+    at_root = int(table["place"].isna().sum())
+    assert f"{75 - at_root} of them placed in a group and {at_root} at the root" in told
+    assert "with a probability of at least 0.8" in told
     assert list(table.columns) == ["name", "level_1", "probability_1", "place"]
     assert set(table["level_1"]) <= set(pd.read_csv(folder / "named.csv")["names_3"].dropna())
     assert table["probability_1"].between(0, 1).all()
-    assert table["place"].isna().equals(table["probability_1"] < 0.2)
+    assert table["place"].dropna().eq(table["level_1"][table["place"].notna()]).all()
     result = runner.invoke(app, ["tree", *arguments[1:3], "-o", str(folder / "x.csv"), "--text", "no", "--draws", "0"])
     assert result.exit_code == 1
     assert "has no column 'no'" in " ".join(result.output.split())
+
+
+@pytest.mark.filterwarnings("default")  # which are errors in tests; a person sees them
+def test_places_are_chosen_by_coverage_and_still_by_a_threshold(folder: Path) -> None:
+    made(folder, "groups.csv", "--levels", "3,6")
+    out = folder / "chosen.csv"
+    place = ["place", str(folder / "run"), str(folder / "cells.csv"), "-o", str(out)]
+    result = runner.invoke(app, [*place, "--threshold", "0.2"])
+    assert result.exit_code == 0, result.output
+    assert result.output.count("threshold is deprecated") == 1
+    table = pd.read_csv(out)
+    assert table["place"].isna().equals(table["probability_1"] < 0.2)
+    deep = {}
+    for coverage in ("0.5", "0.9", "0.99"):  # 15 rows are held out: 0.99 is more than they can promise
+        result = runner.invoke(app, [*place, "--coverage", coverage])
+        assert result.exit_code == 0, result.output
+        deep[coverage] = pd.read_csv(out)["place"].notna().sum()
+        assert ("All rows are placed at the root" in " ".join(result.output.split())) == (coverage == "0.99")
+    assert deep["0.5"] >= deep["0.9"] >= deep["0.99"] == 0
+    assert deep["0.5"] > 0
+    both = runner.invoke(app, [*place, "--coverage", "0.9", "--threshold", "0.5"])
+    assert both.exit_code == 1
+    assert "Give --coverage alone" in " ".join(both.output.split())
 
 
 def test_rows_are_placed_only_where_there_are_groups(folder: Path, tmp_path: Path) -> None:

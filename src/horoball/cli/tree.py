@@ -136,17 +136,27 @@ def place(
     run: RunFolder,
     data: Data,
     output: TableFile,
+    coverage: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            max=1,
+            help="Probability, below 1, with which the place of a row holds the truth; 0.9 if not given. Larger is less"
+            " deep. Useful: 0.8 to 0.95.",
+        ),
+    ] = None,
     threshold: Annotated[
-        float, typer.Option(min=0, max=1, help="Probability of the deepest group that is named. Larger is less deep.")
-    ] = 0.5,
+        float | None,
+        typer.Option(min=0, max=1, help="Deprecated, use --coverage: probability of the deepest group that is named."),
+    ] = None,
     id_: Id = None,
     na: Na = None,
     device: Device = None,
     force: Force = False,
 ) -> None:
-    """Write where new rows belong among the groups of `horoball tree`, with the probability of each step.
+    """Write where new rows belong among the groups of `horoball tree`: the deepest group that holds the truth.
 
-    Example: horoball place run new.parquet -o places.csv
+    Example: horoball place run new.parquet -o places.csv --coverage 0.9
     """
     from horoball.data.files.gap_words import gap_words
     from horoball.estimators.places import load_places, table_points
@@ -155,14 +165,23 @@ def place(
     from horoball.training.table.run import Run
 
     check_ending(output)
+    if coverage is not None and threshold is not None:
+        raise ValueError("--coverage and --threshold are two ways to choose a place. Give --coverage alone.")
     check_outputs(output, force=force, reads=[data], run=run)
     fitted = Run.load(run).to(device or "cpu")
     placer = load_places(run, fitted)
     table = fitted.read(data, id_, na=gap_words(na))
-    placed = placer.place(table_points(fitted, table))
-    write_table(places_table(placed, threshold, names=table.read_names(), id_column=table.name_column), output)
-    sure = int((placed.depth(threshold) > 0).sum())
-    say(f"{table.rows:,} rows, {sure:,} of them placed with a probability of at least {threshold:g}: {output}")
+    placed = placer.place(table_points(fitted, table), 0.9 if coverage is None else coverage)
+    made = places_table(placed, threshold, names=table.read_names(), id_column=table.name_column)
+    write_table(made, output)
+    below = table.rows - made["place"].null_count
+    if threshold is not None:
+        say(f"{table.rows:,} rows, {below:,} of them placed with a probability of at least {threshold:g}: {output}")
+    else:
+        say(
+            f"{table.rows:,} rows, {below:,} of them placed in a group and {table.rows - below:,} at the root; a place "
+            f"holds the truth with a probability of at least {placed.coverage:g}: {output}"
+        )
 
 
 @graph_app.command("tree")

@@ -77,14 +77,16 @@ def save_places(placer: Placer, run: Run, folder: Path) -> None:
         >>> load_places(folder, run).levels.ravel().tolist()
         [0, 0, 1, 1]
     """
-    tensors = {"points": torch.from_numpy(placer.points), "levels": torch.from_numpy(placer.levels)}
+    arrays = {"points": placer.points, "levels": placer.levels, "held": placer.held, "limits": placer.limits}
     fitted = [float(number) for number in placer.fitted]
     state = {"fitted": fitted, "names": [list(level) for level in placer.names], "run": run.digest}
-    save_checkpoint(folder / PLACES, {name: tensor.contiguous() for name, tensor in tensors.items()}, state)
+    save_checkpoint(folder / PLACES, {name: torch.from_numpy(array) for name, array in arrays.items()}, state)
 
 
 def load_places(folder: Path, run: Run) -> Placer:
     """Read the placer of a run back; refuses one of another run.
+
+    A file of an earlier version knows of no held-out rows: its placer is fitted again, to the same rows.
 
     Example:
         >>> load_places(Path("run"), None)
@@ -116,7 +118,15 @@ def load_places(folder: Path, run: Run) -> Placer:
             raise ValueError(f"what was fitted is not finite, or lies outside {low:g} to {high:g}.")
         if bool((levels < -1).any()) or bool((levels >= len(levels)).any()):
             raise ValueError("its groups have numbers that none of so many rows has.")
-        return Placer(points.numpy(), levels.numpy(), fitted, [[str(name) for name in level] for level in names])
+        called = [[str(name) for name in level] for level in names]
+        if "held" not in tensors and "limits" not in tensors:  # of an earlier version
+            return Placer.fit(points.numpy(), levels.numpy(), names=called)
+        held, limits = tensors["held"], tensors["limits"]
+        if held.dtype != torch.float64 or limits.dtype != torch.float64 or not bool(((held >= 0) & (held <= 1)).all()):
+            raise ValueError("what it knows of held-out rows are not probabilities in float64.")
+        if not bool((limits < torch.inf).all()):  # −∞ is a group that is too small to have a limit
+            raise ValueError("its limits are not numbers.")
+        return Placer(points.numpy(), levels.numpy(), fitted, called, held=held.numpy(), limits=limits.numpy())
 
 
 def _width(run: Run) -> int:

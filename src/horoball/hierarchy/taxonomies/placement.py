@@ -1,4 +1,4 @@
-"""Where new rows belong in a tree of groups, with a probability for every step.
+"""Where new rows belong in a tree of groups: the likeliest path, and how far down it the truth is held.
 
 Note [Placing]: a group is near if many of its rows are near, or if its center is. The score of a group is
 
@@ -10,10 +10,21 @@ down. Both are fitted to rows that are placed as if they were new, each left out
 step is then calibrated on the same rows: σ(a logit p + b), a logistic regression on whether the step was right (Platt,
 1999). Last steps have a and b of their own: a row that was the only one of its group cannot find it again, as a new row
 may belong to a group that has none yet, and only the last step is wrong then.
+
+Note [Coverage]: how far down a path to go is decided by rows that were held out of all of the above (split conformal
+prediction; Vovk et al., 2005). The nodes of a path, from the root down, are nested sets; the strength of a step is its
+probability, 0 from the step on where a row is farther from a group than 19 in 20 of the group's own rows. Let e_i be
+the strength of the first wrong step of held-out row i, 0 if no step of its path is wrong. A step of strength q has the
+confidence #{i: e_i < q}/(n + 1), and the place of a row at coverage c is the deepest step whose confidence is at least
+c. It misses the truth only if e of the new row exceeds ⌈c(n + 1)⌉ of the n others, which has a probability of at most
+1 − c if the rows are exchangeable, whatever the scores are worth. The bound is on average over rows, and over which
+were held out; it says nothing about rows of one group alone, or of a group that was not there. The distance rule costs
+no coverage, since a node further up holds whatever a node below it holds; it is there for rows of unknown groups.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -35,24 +46,43 @@ _SURE = 1e-6  # no step is surer
 _BLOCK = 512  # rows at a time
 _LARGEST = 1e18  # length of a point: the square of twice as much is below the largest float32, 3.4e38
 _SAMPLE = 500  # rows whose distances give the median
+_ASIDE = 5  # one row in so many is held out, to know how far down paths hold the truth
+_ASIDE_MOST = 2_000  # held-out rows: coverage is then known to 0.007
+_ASIDE_LEAST = 9  # fewer cannot promise a coverage of 0.9
+_FAR = 0.05  # share of a group's own rows that are too far from it
 
 
 @dataclass(frozen=True)
 class Placed:
-    """Where rows belong: the likeliest path of each, and how sure every step is.
+    """Where rows belong: the likeliest path of each, how sure every step is, and how far down it holds the truth.
 
     Example:
-        >>> Placed(np.array([[0, 3]]), np.array([[0.9, 0.4]])).depth(0.5)
+        >>> Placed(np.array([[0, 3]]), np.array([[0.9, 0.4]]), confidence=np.array([[0.97, 0.6]])).depth()
         array([1])
     """
 
     path: np.ndarray  # (rows, levels): numbers of groups, −1 where a path has ended
     probability: np.ndarray  # (rows, levels), never larger further down; 0 where a path has ended
     group_names: tuple[tuple[str, ...], ...] = ()  # names of the groups of every level, where they have some
+    confidence: np.ndarray | None = None  # (rows, levels): the largest coverage at which the step is taken
+    coverage: float = 0.9  # probability with which places hold the truth; see Note [Coverage]
 
-    def depth(self, threshold: float = 0.5) -> np.ndarray:
-        """How many steps of each path are at least that likely: the deepest branch to believe."""
-        return ((self.probability >= threshold) & (self.path >= 0)).sum(1)
+    def depth(self, threshold: float | None = None) -> np.ndarray:
+        """How many steps down each path its place is: the deepest branch that holds the truth; 0 is the root.
+
+        Args:
+            threshold: Deprecated: stop where the probability of a step is below it, in place of the coverage.
+        """
+        if threshold is not None:
+            warnings.warn(
+                "threshold is deprecated and will be removed: it promises nothing about places. Use coverage instead.",
+                FutureWarning,
+                stacklevel=2,
+            )
+            return ((self.probability >= threshold) & (self.path >= 0)).sum(1)
+        if self.confidence is None:
+            raise ValueError("How far down these paths hold is not known. Place the rows by Placer.place.")
+        return ((self.confidence >= self.coverage) & (self.path >= 0)).sum(1)
 
     @property
     def names(self) -> list[list[str]]:
@@ -62,11 +92,15 @@ class Placed:
             for path in self.path.tolist()
         ]
 
-    def deepest(self, threshold: float = 0.5) -> list[str | None]:
-        """The name of the deepest branch of each path that is at least that likely; None if not even the first is.
+    def deepest(self, threshold: float | None = None) -> list[str | None]:
+        """The name of each row's place, the deepest branch that holds the truth; None for the root.
+
+        Args:
+            threshold: Deprecated, as in `depth`.
 
         Example:
-            >>> Placed(np.array([[0, 1]]), np.array([[0.9, 0.4]]), (("fruit",), ("apple", "pear"))).deepest()
+            >>> sure = np.array([[0.97, 0.6]])
+            >>> Placed(np.array([[0, 1]]), np.array([[0.9, 0.4]]), (("fruit",), ("apple", "pear")), sure).deepest()
             ['fruit']
         """
         steps = self.depth(threshold).tolist()
@@ -74,13 +108,15 @@ class Placed:
 
 
 class Placer:
-    """Places rows in groups of other rows; see Note [Placing].
+    """Places rows in groups of other rows; see Note [Placing] and Note [Coverage].
 
     Args:
         points: Rows whose groups are known, shape (n, columns), between which distances mean something.
         levels: Their groups, one column per level, coarse to fine; −1 where a row's path ends above that level.
         fitted: τ, T, a and b of steps, a and b of last steps.
         names: Names of the groups of every level, by their numbers.
+        held: e of the rows that were held out, of any number; without them no place is deeper than the root.
+        limits: Smallest score with which a row goes on to each step of each path, shape (paths, levels).
 
     Example:
         >>> x = np.concatenate([np.eye(4)[[0] * 20], np.eye(4)[[1] * 20]]) + 0.1 * np.arange(40)[:, None] % 0.3
@@ -95,6 +131,9 @@ class Placer:
         levels: ArrayLike,
         fitted: Sequence[float],
         names: Sequence[Sequence[str]] = (),
+        *,
+        held: ArrayLike = (),
+        limits: ArrayLike | None = None,
     ) -> None:
         self.points, self.levels = np.asarray(points, np.float32), np.asarray(levels, np.int64)
         self.fitted, self.names = tuple(fitted), tuple(tuple(level) for level in names)
@@ -106,6 +145,13 @@ class Placer:
         if len(self.points) < 2 or not len(self.paths):
             raise ValueError("Expected two rows or more, and a group that some of them are in.")
         _check_size(self.points)
+        self.held = np.sort(np.asarray(held, np.float64))
+        self.limits = np.full(self.paths.shape, -np.inf) if limits is None else np.asarray(limits, np.float64)
+        if self.held.ndim != 1 or self.limits.shape != self.paths.shape:
+            raise ValueError(
+                f"Expected held-out rows of shape (n,) and limits of shape {self.paths.shape}, got {self.held.shape} "
+                f"and {self.limits.shape}."
+            )
         # Rows of length 1 are compared by their cosine, and so are their centers.
         self._unit = bool(np.allclose(np.square(self.points[:_SAMPLE]).sum(1), 1, atol=1e-3))
         some = self.points[:: max(1, len(self.points) // _SAMPLE)]
@@ -114,32 +160,56 @@ class Placer:
 
     @classmethod
     def fit(cls, points: ArrayLike, levels: ArrayLike, *, names: Sequence[Sequence[str]] = (), seed: int = 0) -> Placer:
-        """A placer that is fitted to how well these rows are placed, each without itself.
+        """A placer that is fitted to how well these rows are placed, each without itself; a fifth of them is held out.
 
         Args:
             points: See the class.
-            levels: See the class.
+            levels: See the class. They must not depend on which rows this method holds out.
             names: See the class.
-            seed: Seed of the rows that are placed, where there are many.
+            seed: Seed of the rows that are held out, and of those that are placed, where there are many.
         """
-        placer = cls(points, levels, (_SHARPNESS[0], 1.0, *_AS_SAID), names)
-        inside = np.flatnonzero(placer._code >= 0)
-        if not (placer._sizes > 1).any():
+        everything = cls(points, levels, (_SHARPNESS[0], 1.0, *_AS_SAID), names)
+        if not (everything._sizes > 1).any():
             raise ValueError("Every group has a single row: nothing tells how sure a place is. Ask for fewer groups.")
-        held = np.sort(np.random.default_rng(seed).permutation(inside)[:_HELD])
-        scores = {sharp: placer._scores(placer.points[held], sharp, held) for sharp in _SHARPNESS}
-        found = np.flatnonzero(placer._sizes[placer._code[held]] > 1)  # which can be placed without themselves
-        own = (found, placer._code[held][found])
+        rng = np.random.default_rng(seed)
+        # All rows have the same chance, those in no group and in groups of one row too: new rows may be like them.
+        order = rng.permutation(len(everything.points))
+        most = min(max(len(order) // _ASIDE, _ASIDE_LEAST), len(order) // 2, _ASIDE_MOST)
+        aside, kept = order[:most], np.sort(order[most:])
+        if not _repeats(everything._code[kept]):  # too few rows to hold any out
+            aside, kept = order[:0], np.arange(len(order))
+        placer = cls(everything.points[kept], everything.levels[kept], everything.fitted, names)
+        placer._learn(rng)
+        if len(aside):
+            x, truth = everything.points[aside], everything.levels[aside]
+            path, _, strength = placer._walk(placer._scores(x, placer.fitted[0]))
+            placer.held = np.sort(_first_wrong(path, strength, truth))
+        return placer
+
+    def _learn(self, rng: np.random.Generator) -> None:
+        """Fit τ, T, the calibration of steps and the limits, to rows that are placed without themselves."""
+        inside = np.flatnonzero(self._code >= 0)
+        held = np.sort(rng.permutation(inside)[:_HELD])
+        scores = {sharp: self._scores(self.points[held], sharp, held) for sharp in _SHARPNESS}
+        found = np.flatnonzero(self._sizes[self._code[held]] > 1)  # which can be placed without themselves
+        own = (found, self._code[held][found])
         likely = {(s, t): _log_softmax(scores[s] / t)[own].mean() for s in _SHARPNESS for t in _TEMPERATURES}
         sharp, temperature = max(likely, key=lambda pair: float(likely[pair]))
-        placer.fitted = (sharp, temperature, *_AS_SAID)
-        placed = placer._placed(scores[sharp])
-        right = np.cumprod(placed.path == placer.levels[held], axis=1)
-        last = _last_steps(placed.path)
-        kinds = ((placed.path >= 0) & ~last, last)
-        maps = [number for kind in kinds for number in _calibrated(placed.probability[kind], right[kind])]
-        placer.fitted = (sharp, temperature, *maps)
-        return placer
+        self.fitted = (sharp, temperature, *_AS_SAID)
+        path, probability, _ = self._walk(scores[sharp])
+        right = np.cumprod(path == self.levels[held], axis=1)
+        last = _last_steps(path)
+        kinds = ((path >= 0) & ~last, last)
+        maps = [number for kind in kinds for number in _calibrated(probability[kind], right[kind])]
+        self.fitted = (sharp, temperature, *maps)
+        for level, (first, branch) in enumerate(self._branches):
+            near, at = np.maximum.reduceat(scores[sharp], first, axis=1), branch[self._code[held]]
+            of_own = near[np.arange(len(held)), at]
+            for number in range(len(first)):
+                known = np.sort(of_own[(at == number) & (of_own > _NOWHERE)])
+                turned = int(_FAR * (len(known) + 1))
+                if turned:  # a group of fewer than 19 rows does not know how far its rows go
+                    self.limits[branch == number, level] = known[turned - 1]
 
     @cached_property
     def paths(self) -> np.ndarray:
@@ -164,44 +234,59 @@ class Placer:
         return csr_matrix((np.ones(len(rows), np.float32), (rows, self._code[rows])), shape=shape)
 
     @cached_property
-    def _steps(self) -> list[tuple[np.ndarray, csr_matrix]]:
-        """For every level, the branch that each path goes through, and which paths go through each: (paths, branches).
-
-        Which paths share a branch, (paths, paths), would take gigabytes where thousands of paths leave one branch.
-        """
-        steps = []
+    def _branches(self) -> list[tuple[np.ndarray, np.ndarray]]:
+        """For every level, the first path of each branch and the branch of each path; paths are in order."""
+        made = []
         for level in range(self.paths.shape[1]):
-            on = self.paths[:, level] >= 0
-            _, branch = np.unique(self.paths[:, : level + 1], axis=0, return_inverse=True)
-            branch = branch.ravel()
-            steps.append((branch, csr_matrix((on.astype(np.float64), (np.arange(len(on)), branch)))))
-        return steps
+            _, first, branch = np.unique(self.paths[:, : level + 1], axis=0, return_index=True, return_inverse=True)
+            made.append((first, branch.ravel()))
+        return made
 
-    def place(self, new: ArrayLike) -> Placed:
-        """The likeliest path of new rows.
+    def place(self, new: ArrayLike, coverage: float = 0.9) -> Placed:
+        """The likeliest path of new rows, and how far down it their place is.
 
         Args:
             new: Rows, shape (n, columns), as `points` are.
+            coverage: Probability, between 0 and 1, with which a place holds the truth, on average over rows that come
+                from where those of the fit came from. Larger is less deep. See Note [Coverage].
         """
         new = np.asarray(new, np.float32)
         if new.ndim != 2 or new.shape[1] != self.points.shape[1]:
             raise ValueError(f"Expected rows of {self.points.shape[1]} columns, got shape {new.shape}.")
         _check_size(new)
+        if not 0 < coverage < 1:
+            raise ValueError(f"coverage is a probability between 0 and 1, such as 0.9, got {coverage}.")
+        most = len(self.held) / (len(self.held) + 1)
+        if coverage > most:
+            warnings.warn(
+                f"All rows are placed at the root: {len(self.held)} rows were held out, which can promise a coverage "
+                f"of at most {most:.3g}, not {coverage:g}. Make the groups from more rows, or ask for less.",
+                stacklevel=2,
+            )
         sharpness = self.fitted[0]
-        parts = [self._placed(self._scores(new[i : i + _BLOCK], sharpness)) for i in range(0, len(new), _BLOCK)]
+        parts = [self._walk(self._scores(new[i : i + _BLOCK], sharpness)) for i in range(0, len(new), _BLOCK)]
         none = np.empty((0, self.paths.shape[1]))
-        path = np.concatenate([none.astype(np.int64), *(part.path for part in parts)])
-        return Placed(path, np.concatenate([none, *(part.probability for part in parts)]), self.names)
+        path = np.concatenate([none.astype(np.int64), *(part[0] for part in parts)])
+        probability, strength = (np.concatenate([none, *(part[i] for part in parts)]) for i in (1, 2))
+        confidence = np.searchsorted(self.held, strength) / (len(self.held) + 1)
+        return Placed(path, probability, self.names, confidence, coverage)
 
-    def _placed(self, scores: np.ndarray) -> Placed:
+    def _walk(self, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The likeliest path of each row, and the probability and the strength of its steps."""
         _, temperature, slope, offset, last_slope, last_offset = self.fitted
         p = np.exp(_log_softmax(scores / temperature))
-        best = p.argmax(1)
-        rows = np.arange(len(p))
-        steps = [np.asarray(p @ through)[rows, branch[best]] for branch, through in self._steps]
-        path, said = self.paths[best], _logit(np.stack(steps, 1))
+        best, rows = p.argmax(1), np.arange(len(p))
+        path = self.paths[best]
+        step, near = np.empty(path.shape), np.empty(path.shape)
+        for level, (first, branch) in enumerate(self._branches):
+            at = branch[best]
+            step[:, level] = np.add.reduceat(p, first, axis=1)[rows, at]
+            near[:, level] = np.maximum.reduceat(scores, first, axis=1)[rows, at]
+        said = _logit(step)
         told = np.where(_last_steps(path), last_slope * said + last_offset, slope * said + offset)
-        return Placed(path, np.minimum.accumulate(np.where(path >= 0, expit(told), 0.0), axis=1), self.names)
+        probability = np.minimum.accumulate(np.where(path >= 0, expit(told), 0.0), axis=1)
+        typical = np.logical_and.accumulate(near >= self.limits[best], axis=1)
+        return path, probability, np.where(typical, probability, 0.0)
 
     def _scores(self, x: np.ndarray, sharpness: float, own: np.ndarray | None = None) -> np.ndarray:
         """Scores of all paths, shape (rows, paths); `own` are the rows' own places among the points, left out."""
@@ -263,6 +348,18 @@ def calibration_error(probability: ArrayLike, right: ArrayLike, bins: int = 15) 
     count = np.bincount(place, minlength=bins)
     gap = np.abs(np.bincount(place, p, bins) - np.bincount(place, hit, bins))
     return float(gap.sum() / max(1, count.sum()))
+
+
+def _repeats(code: np.ndarray) -> bool:
+    """Whether two rows are in the same group."""
+    inside = code[code >= 0]
+    return len(np.unique(inside)) < len(inside)
+
+
+def _first_wrong(path: np.ndarray, strength: np.ndarray, truth: np.ndarray) -> np.ndarray:
+    """The strength of each path's first wrong step, 0 where no step is wrong."""
+    wrong = (path != truth) & (path >= 0)
+    return np.where(wrong.any(1), strength[np.arange(len(path)), wrong.argmax(1)], 0.0)
 
 
 def _last_steps(path: np.ndarray) -> np.ndarray:
