@@ -74,7 +74,7 @@ def test_rows_of_a_group_that_was_not_there_stay_at_the_root() -> None:
     there = np.arange(len(placed.path)) < known.sum() - 500
     assert placed.probability[~there].mean() > 0.9  # the softmax knows of no other groups
     assert (placed.depth()[~there] == 0).all()
-    assert 0.85 < (placed.depth()[there] == 1).mean() < 1
+    assert 0.8 < (placed.depth()[there] == 1).mean() < 1  # a tenth of them is as far as unknown ones may be
 
 
 def test_few_rows_promise_little_and_say_so() -> None:

@@ -13,7 +13,7 @@ may belong to a group that has none yet, and only the last step is wrong then.
 
 Note [Coverage]: how far down a path to go is decided by rows that were held out of all of the above (split conformal
 prediction; Vovk et al., 2005). The nodes of a path, from the root down, are nested sets; the strength of a step is its
-probability, 0 from the step on where a row is farther from a group than 19 in 20 of the group's own rows. Let e_i be
+probability, 0 from the step on where a row is farther from a group than 9 in 10 of the group's own rows. Let e_i be
 the strength of the first wrong step of held-out row i, 0 if no step of its path is wrong. A step of strength q has the
 confidence #{i: e_i < q}/(n + 1), and the place of a row at coverage c is the deepest step whose confidence is at least
 c. It misses the truth only if e of the new row exceeds ⌈c(n + 1)⌉ of the n others, which has a probability of at most
@@ -49,7 +49,7 @@ _SAMPLE = 500  # rows whose distances give the median
 _ASIDE = 5  # one row in so many is held out, to know how far down paths hold the truth
 _ASIDE_MOST = 2_000  # held-out rows: coverage is then known to 0.007
 _ASIDE_LEAST = 9  # fewer cannot promise a coverage of 0.9
-_FAR = 0.05  # share of a group's own rows that are too far from it
+_FAR = 0.1  # share of a group's own rows that are too far from it
 
 
 @dataclass(frozen=True)
@@ -208,7 +208,7 @@ class Placer:
             for number in range(len(first)):
                 known = np.sort(of_own[(at == number) & (of_own > _NOWHERE)])
                 turned = int(_FAR * (len(known) + 1))
-                if turned:  # a group of fewer than 19 rows does not know how far its rows go
+                if turned:  # a group of fewer than 9 rows does not know how far its rows go
                     self.limits[branch == number, level] = known[turned - 1]
 
     @cached_property
