@@ -79,9 +79,9 @@ def test_groups_are_named_by_texts_and_new_rows_find_theirs(folder: Path) -> Non
 
 @pytest.mark.filterwarnings("default")  # which are errors in tests; a person sees them
 def test_places_are_chosen_by_coverage_and_still_by_a_threshold(folder: Path) -> None:
-    made(folder, "groups.csv", "--levels", "3,6")
+    made(folder, "chosen_from.csv", "--levels", "3,6")
     out = folder / "chosen.csv"
-    place = ["place", str(folder / "run"), str(folder / "cells.csv"), "-o", str(out)]
+    place = ["place", str(folder / "run"), str(folder / "cells.csv"), "-o", str(out), "--force"]
     result = runner.invoke(app, [*place, "--threshold", "0.2"])
     assert result.exit_code == 0, result.output
     assert result.output.count("threshold is deprecated") == 1

@@ -122,7 +122,8 @@ def test_a_loaded_model_places_rows_as_before(saved: tuple[Path, np.ndarray]) ->
     assert placed.confidence is not None
     assert np.array_equal(placed.confidence, again.place(x, coverage=0.9).confidence)
     assert placed.depth().mean() > 0.8
-    far = first.place(x + 30, coverage=0.9)
+    with pytest.warns(UserWarning, match="far outside of the rows of the fit"):
+        far = first.place(x + 30, coverage=0.9)
     assert far.deepest() == [None] * 120
 
 
@@ -137,6 +138,15 @@ def test_groups_of_an_earlier_version_get_held_out_rows_when_they_are_read(
     model = PoincareVAE.load(changed(folder, tmp_path, old))
     assert len(model.places_.held) == 96 // 5
     assert model.place(x, coverage=0.9).depth().mean() > 0.8
+
+
+def test_groups_are_as_many_as_all_rows_of_the_fit_may_have(run: Run, tmp_path: Path) -> None:
+    """Where many groups are small, fewer rows than groups are left when some are held out."""
+    x = np.random.default_rng(0).normal(size=(24, 6))
+    placer = Placer.fit(x, np.maximum(np.arange(24) - 4, 0)[:, None])
+    assert placer.levels.max() >= len(placer.levels)
+    save_places(placer, run, tmp_path)
+    assert np.array_equal(load_places(tmp_path, run).levels, placer.levels)
 
 
 @pytest.mark.parametrize(

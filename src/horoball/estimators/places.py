@@ -116,7 +116,9 @@ def load_places(folder: Path, run: Run) -> Placer:
         low, high = _FITTED
         if len(fitted) != 6 or not all(abs(number) <= high for number in fitted) or not min(fitted[:2]) >= low:
             raise ValueError(f"what was fitted is not finite, or lies outside {low:g} to {high:g}.")
-        if bool((levels < -1).any()) or bool((levels >= len(levels)).any()):
+        # Groups are of all rows of the fit, those that were held out of the points too.
+        most = len(levels) + (tensors["held"].numel() if "held" in tensors else 0)
+        if bool((levels < -1).any()) or bool((levels >= most).any()):
             raise ValueError("its groups have numbers that none of so many rows has.")
         called = [[str(name) for name in level] for level in names]
         if "held" not in tensors and "limits" not in tensors:  # of an earlier version
