@@ -4,6 +4,7 @@ import importlib
 import logging
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -19,6 +20,16 @@ settings.register_profile(
 )
 settings.register_profile("search", max_examples=3000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("promised")
+
+
+NIGHT = frozenset(Path(__file__).with_name("night.txt").read_text(encoding="utf-8").splitlines())
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests that take more than two seconds, see `cpu_times.py`."""
+    for item in items:
+        if item.nodeid in NIGHT:
+            item.add_marker(pytest.mark.night)
 
 
 @pytest.fixture(autouse=True)

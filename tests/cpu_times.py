@@ -1,0 +1,53 @@
+"""A plugin of pytest that writes the CPU seconds of every test: `python -m pytest -p tests.cpu_times`.
+
+Lines of seconds and test are added to the file that HOROBALL_CPU_TIMES names, by all workers. From it,
+`python -m tests.cpu_times FILE` makes `night.txt`: the tests that run at night, because they take more than two
+seconds. Of every folder that is named in `SMOKE`, the shortest stays for the day.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+NIGHT = Path(__file__).with_name("night.txt")
+LONGEST = 2.0  # seconds of a test that is run before every merge
+SMOKE = ("tests/devices", "tests/experiments", "tests/quality", "tests/test_benchmarks.py", "tests/viewer")
+
+
+def _cpu() -> float:
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.process_time() + children.ru_utime + children.ru_stime
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    began = _cpu()
+    result = yield
+    with Path(os.environ["HOROBALL_CPU_TIMES"]).open("a", encoding="utf-8") as file:
+        file.write(f"{_cpu() - began:.2f}\t{item.nodeid}\n")
+    return result
+
+
+def long_tests(lines: list[str]) -> list[str]:
+    """The tests that took too long for the day; of those that were run more than once, by the shortest run."""
+    seconds: dict[str, float] = {}
+    for line in lines:
+        time_, test = line.split("\t", 1)
+        seconds[test] = min(float(time_), seconds.get(test, float("inf")))
+    late = {test for test, each in seconds.items() if each > LONGEST}
+    for folder in SMOKE:
+        within = [test for test in seconds if test.startswith(folder)]
+        if within and late.issuperset(within):
+            late.remove(min(within, key=lambda test: seconds[test]))
+    return sorted(late)
+
+
+if __name__ == "__main__":
+    NIGHT.write_text("\n".join(long_tests(Path(sys.argv[1]).read_text(encoding="utf-8").splitlines())) + "\n")
