@@ -114,7 +114,9 @@ def tree(
     if any(file.suffix.lower() in ENDINGS for file in output):
         for line in str(made).splitlines():
             say(line)
-        if fitted.model.likelihood.numeric and not fitted.record.covariates:
+        if (made.levels < 0).all():
+            say("No branch is above chance, so there are no groups, and none are kept for `horoball place`.")
+        elif fitted.model.likelihood.numeric and not fitted.record.covariates:
             save_places(places_of(fitted, table, made, seed=seed), fitted, run)
     shown = found.collapse(support) if support else found
     for file in output:

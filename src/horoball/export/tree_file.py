@@ -77,8 +77,12 @@ def _groups(tree: Tree, names: Any, id_column: str, groups: Taxonomy | None) -> 
     rows = pa.array(np.arange(len(leaf)) if names is None else [str(name) for name in names])
     columns: dict[str, Any] = {id_column: rows, "leaf": pa.array([tree.names[at] for at in leaf])}
     if groups is not None:
-        for described, numbers, called in zip(groups.groups, groups.levels.T, groups.names, strict=True):
-            columns[f"groups_{len(described)}"] = pa.array(numbers, mask=numbers < 0)
+        levels = zip(groups.groups, groups.levels.T, groups.names, strict=True)
+        for level, (described, numbers, called) in enumerate(levels, 1):
+            number = str(len(described))
+            if f"groups_{number}" in columns:  # a level may find no more groups than the one above
+                number += f"_of_level_{level}"
+            columns[f"groups_{number}"] = pa.array(numbers, mask=numbers < 0)
             if any(group.words for group in described):
-                columns[f"names_{len(described)}"] = pa.array(called, pa.string())
+                columns[f"names_{number}"] = pa.array(called, pa.string())
     return pa.table(columns)

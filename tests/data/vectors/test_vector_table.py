@@ -91,10 +91,14 @@ def test_a_model_of_vectors_is_fitted_and_used_from_the_command_line(tmp_path: P
     data, run = str(tmp_path / "rows.parquet"), str(tmp_path / "run")
     fit = ("--kind", "vectors", "--column", "embedding", "--id", "id", "--max-epochs", 2, "--hidden", 8, "--quiet")
     assert "von_mises_fisher" in done("fit", data, "-o", run, *fit).output
-    done("tree", run, data, "-o", tmp_path / "groups.csv", "--levels", "2,5", "--draws", 4)
+    done("tree", run, data, "-o", tmp_path / "groups.csv", "--levels", "2,5", "--draws", 0)
     groups = pd.read_csv(tmp_path / "groups.csv")
     assert groups["id"].tolist()[:2] == ["row 0", "row 1"]
     assert groups["groups_5"].nunique() == 5
+    told = done("tree", run, data, "-o", tmp_path / "none.csv", "--levels", "2,5", "--draws", 4).output
+    assert "No branch is above chance, so there are no groups" in told  # the rows are noise
+    levels = ["groups_0", "groups_0_of_level_2"]
+    assert pd.read_csv(tmp_path / "none.csv").columns.tolist() == ["id", "leaf", *levels]
     assert "Say so: --kind vectors" in refused("fit", data, "-o", tmp_path / "other", "--column", "embedding")
     wrong = ("--kind", "vectors", "--drop", "id")
     assert "--columns and --drop are for tables" in refused("fit", data, "-o", tmp_path / "other", *wrong)
