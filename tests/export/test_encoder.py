@@ -135,6 +135,7 @@ def test_an_unknown_batch_is_not_valid(tmp_path: Path) -> None:
     assert np.isfinite(of_onnx(tmp_path / "encoder.onnx", x)).all(1).tolist() == [True, False, True]
 
 
+@pytest.mark.filterwarnings("ignore::horoball.training.table.far_rows.FarRowWarning")  # which they are meant to be
 @pytest.mark.filterwarnings("ignore::horoball.data.tables.outliers.OutlierWarning")
 @pytest.mark.filterwarnings("ignore::horoball.manifolds.rim.RimWarning")
 @pytest.mark.parametrize("c", [1.0, 100.0])
