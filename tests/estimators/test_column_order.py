@@ -65,7 +65,7 @@ def embedded(folder: Path, frame: pd.DataFrame, ending: str) -> np.ndarray:
     """Coordinates by the command."""
     source, output = folder / f"other{ending}", folder / "z.parquet"
     frame.to_csv(source, index=False) if ending == ".csv" else frame.to_parquet(source, index=False)
-    done("embed", folder / "run", source, "-o", output)
+    done("embed", folder / "run", source, "-o", output, "--force")
     return pd.read_parquet(output)[["z0", "z1"]].to_numpy()
 
 
