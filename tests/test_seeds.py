@@ -126,8 +126,8 @@ def graph_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def fresh(folder: Path) -> Path:
-    return folder / f"run{len(list(folder.iterdir()))}"
+def fresh(folder: Path, suffix: str = "") -> Path:
+    return folder / f"run{len(list(folder.iterdir()))}{suffix}"
 
 
 def of_cells() -> None:
@@ -186,8 +186,10 @@ CALLS: dict[str, Callable[[Path, Path], Any]] = {
     "cells": lambda table, graph: of_cells(),
     "horoball fit": lambda table, graph: done("fit", table / "rows.npy", "-o", fresh(table), *QUICK),
     "horoball evaluate": lambda table, graph: done("evaluate", table / "run", table / "rows.npy", "--samples", 5),
-    "horoball sample": lambda table, graph: done("sample", table / "run", "-o", table / "new.parquet", "-n", 5),
-    "horoball embed": lambda table, graph: done("embed", table / "run", table / "rows.npy", "-o", table / "z.parquet"),
+    "horoball sample": lambda table, graph: done("sample", table / "run", "-o", fresh(table, ".parquet"), "-n", 5),
+    "horoball embed": lambda table, graph: done(
+        "embed", table / "run", table / "rows.npy", "-o", fresh(table, ".parquet")
+    ),
     "horoball graph fit": lambda table, graph: done("graph", "fit", graph / "edges.csv", "-o", fresh(graph), *QUICK),
     "horoball graph evaluate": lambda table, graph: done("graph", "evaluate", graph / "run"),
 }  # fmt: skip
