@@ -10,6 +10,7 @@ from pathlib import Path
 
 from experiments import (
     beyond,
+    branch_differences,
     branch_support,
     cell_starts,
     claims,
@@ -72,6 +73,8 @@ TABLES: dict[str, Callable[[], str]] = {
     "taxonomies": taxonomies.table,
     "new_nodes": new_nodes.table,
     "closure_prediction": closure_prediction.table,
+    "branch_differences": branch_differences.table,
+    "branch_coverage": branch_differences.coverage_table,
     "tree_found": tree_support.found_table,
     "tree_purity": tree_purity.table,
     "branch_calibration": branch_support.calibration_table,

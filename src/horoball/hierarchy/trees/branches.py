@@ -11,29 +11,10 @@ from torch import Tensor
 
 from horoball.data.missing import category_names
 from horoball.data.tables.number_arrays import check_unmasked
+from horoball.hierarchy.trees.differences import Difference, HeldOut, column_scale, differences, shown
 from horoball.hierarchy.trees.tree import Tree
 
 __all__ = ["Branch", "Difference", "branches", "differences"]
-
-_SURE = 1.96
-
-
-@dataclass(frozen=True)
-class Difference:
-    """How far a column's mean in a branch lies from its siblings', in standard deviations within the two.
-
-    Example:
-        >>> print(Difference("age", 1.2, 0.9, 1.5))
-        age +1.20 [+0.90, +1.50]
-    """
-
-    column: str
-    value: float
-    low: float  # 95 % interval of two groups that are given; see `branches`
-    high: float
-
-    def __str__(self) -> str:
-        return f"{self.column} {self.value:+.2f} [{self.low:+.2f}, {self.high:+.2f}]"
 
 
 @dataclass(frozen=True)
@@ -71,28 +52,34 @@ def branches(
 ) -> list[Branch]:
     """The branches of a tree that can be believed, from large to small, each with what sets it apart.
 
-    Intervals are a description, not a test: a branch was cut from the same columns that it is compared by, so that
-    even of columns of noise 14 to 28 % of the intervals leave out 0.
+    Differences are a test that holds although branches were cut from the same table: they are measured on rows that
+    other rows assign to the branch by all columns but the one compared, or rest on a gap in the column. Of columns of
+    noise at most 6 % of the 95 % intervals leave out 0. See Note [Held out] in `horoball.hierarchy.trees.differences`.
 
     Args:
         tree: The tree.
-        x: The rows that it was made from, shape (rows, columns). Give counts as log(1 + x).
+        x: The rows that it was made from, shape (rows, columns); NaN where a value is missing. Give counts as
+            log(1 + x). Of more than 2,000 rows, 2,000 drawn at random are compared.
         columns: Names of the columns.
         labels: One label per row, for the composition of branches.
         support: Branches below it, or not above chance, are left out; those of a tree without support are all given.
         most: Labels, columns and exemplars to name.
 
     Example:
-        >>> x = np.array([[0.0, 1.0], [0.1, 0.9], [5.0, 1.1], [5.1, 0.8], [5.2, 1.0]])
-        >>> tree = Tree.from_merges([[0, 1], [2, 3], [4, 6], [5, 7]], [1, 1, 2, 9.0], leaf=np.arange(5))
-        >>> print(branches(tree, x, columns=["height", "width"])[0])
-        node 7: 3 rows | height +55.32 [+20.99, +89.65]
+        >>> from horoball.hierarchy import tree
+        >>> x = np.random.default_rng(0).normal(size=(60, 3))
+        >>> x[:20, :2] += 9
+        >>> found = tree(x, draws=0, method="average")
+        >>> print(branches(found, x, columns=["height", "weight", "noise"])[0])
+        node 117: 40 rows | weight -10.71 [-12.70, -8.71]; height -8.38 [-9.98, -6.79]
     """
     check_unmasked(x, "x")
     values = x.detach().cpu().double().numpy() if isinstance(x, Tensor) else np.asarray(x, np.float64)
     leaf = np.arange(tree.leaves) if tree.leaf is None else tree.leaf
     if values.ndim != 2 or len(values) != len(leaf):
         raise ValueError(f"branches expects the {len(leaf)} rows of the tree, got shape {values.shape}.")
+    if np.isinf(values).any():
+        raise ValueError("branches expects finite numbers, got infinity. Give NaN where a value is missing.")
     names = [f"x{i}" for i in range(values.shape[1])] if columns is None else [str(name) for name in columns]
     if len(names) != values.shape[1]:
         raise ValueError(f"columns must name all {values.shape[1]} columns, got {len(names)} names.")
@@ -103,21 +90,23 @@ def branches(
         for node in range(tree.nodes - 2, tree.leaves - 1, -1)
         if sure is None or (above[node] and sure[node] >= support)  # the root has no siblings
     ]
+    asked.sort(key=lambda node: -tree.rows[node])
     inside = _Rows(tree, leaf)
+    compared = HeldOut(inside.place, values).compare(inside.ends(asked), inside.ends(tree.parent[asked]))
+    mean, spread = column_scale(values)
+    z = np.nan_to_num((values - mean) / spread)  # a missing value is at the mean
     described = []
-    for node in sorted(asked, key=lambda node: -tree.rows[node]):
-        here, all_ = inside.of(node), inside.of(int(tree.parent[node]))
-        beside = np.setdiff1d(all_, here, assume_unique=True)
-        mean = values[here].mean(0)
-        near = here[np.argsort(((values[here] - mean) ** 2 / np.maximum(values.var(0), 1e-300)).sum(1), kind="stable")]
+    for node, *found in zip(asked, *compared, strict=True):
+        here = inside.of(node)
+        far = ((z[here] - z[here].mean(0)) ** 2).sum(1)
         described.append(
             Branch(
                 node,
                 len(here),
                 None if sure is None else float(sure[node]),
                 {} if kinds is None else _shares(kinds[here], most),
-                differences(values[here], values[beside], names)[:most],
-                tuple(near[:most].tolist()),
+                shown(names, *found)[:most],
+                tuple(here[np.argsort(far, kind="stable")][:most].tolist()),
             )
         )
     return described
@@ -130,8 +119,14 @@ class _Rows:
         order, self.first, self.last = tree.spans
         place = np.empty(tree.leaves, np.int64)
         place[order] = np.arange(tree.leaves)
-        self.rows = np.argsort(place[leaf], kind="stable")
-        self.bounds = np.searchsorted(place[leaf][self.rows], np.arange(tree.leaves + 1))
+        self.place = place[leaf]  # of each row's leaf, in an order in which every branch is a range
+        self.rows = np.argsort(self.place, kind="stable")
+        self.bounds = np.searchsorted(self.place[self.rows], np.arange(tree.leaves + 1))
+
+    def ends(self, nodes: ArrayLike) -> np.ndarray:
+        """The first and past-the-end places of nodes, shape (nodes, 2)."""
+        nodes = np.asarray(nodes, np.int64)
+        return np.column_stack([self.first[nodes], self.last[nodes]])
 
     def of(self, node: int) -> np.ndarray:
         return self.rows[self.bounds[self.first[node]] : self.bounds[self.last[node]]]
@@ -141,25 +136,3 @@ def _shares(labels: np.ndarray, most: int) -> dict[str, float]:
     values, count = np.unique(labels, return_counts=True)
     order = np.argsort(-count, kind="stable")[:most]
     return {str(values[i]): float(count[i] / len(labels)) for i in order}
-
-
-def differences(here: np.ndarray, beside: np.ndarray, names: list[str]) -> tuple[Difference, ...]:
-    """Standardized differences of means (Cohen's d), with the large-sample interval of Hedges and Olkin (1985).
-
-    Example:
-        >>> here, beside = np.array([[5.0], [5.1], [5.2]]), np.array([[0.0], [0.1]])
-        >>> print(differences(here, beside, ["height"])[0])
-        height +55.32 [+20.99, +89.65]
-    """
-    n, m = len(here), len(beside)
-    if n + m < 4:
-        return ()
-    within = (n * here.var(0) + m * beside.var(0)) / (n + m - 2)
-    gap = here.mean(0) - beside.mean(0)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        d = np.where(within > 0, gap / np.sqrt(within), 0.0)
-    error = np.sqrt((n + m) / (n * m) + d**2 / (2 * (n + m)))
-    low, high = d - _SURE * error, d + _SURE * error
-    clear = np.flatnonzero((low > 0) | (high < 0))
-    order = clear[np.argsort(-np.abs(d[clear]), kind="stable")]
-    return tuple(Difference(names[i], float(d[i]), float(low[i]), float(high[i])) for i in order)
