@@ -25,7 +25,14 @@ _LONGEST = 1000  # characters of a message, without the path
 _MOST = 64 << 20  # bytes of memory that any input may take, and so many for each of its own:
 _TIMES = 100
 # Of anndata, about files of its first versions, which it reads; and ours, which say what is odd about a result.
-_SAID = ("OldFormatWarning", "RimWarning", "OutlierWarning", "ConvergenceWarning")
+_SAID = (
+    "OldFormatWarning",
+    "RimWarning",
+    "OutlierWarning",
+    "FarRowWarning",
+    "ConvergenceWarning",
+    "OtherVersionWarning",
+)
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 _CHANGES = (
     "os.rename",

@@ -40,7 +40,12 @@ __all__ = [
 
 
 class TableKind(StrEnum):
-    """What the rows of a table are."""
+    """What the rows of a table are.
+
+    Example:
+        >>> TableKind("vectors").value
+        'vectors'
+    """
 
     table = "table"
     vectors = "vectors"

@@ -12,7 +12,7 @@ from horoball.distributions.features import drawn_from
 from horoball.distributions.normal import BallNormal
 from horoball.manifolds import PoincareBall
 
-__all__ = ["ChartDistribution", "as_prior", "drawn_with_log_prob"]
+__all__ = ["as_prior", "drawn_with_log_prob"]
 
 
 class ChartDistribution(Distribution):

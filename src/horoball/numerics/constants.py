@@ -31,11 +31,20 @@ class Constants(nn.Module):
     """
 
     def constants(self) -> dict[str, Tensor]:
-        """The buffers by name, from the module's settings alone."""
+        """The buffers by name, from the module's settings alone.
+
+        Example:
+            >>> Constants().constants()
+            {}
+        """
         return {}
 
     def keep_constants(self) -> None:
-        """Register the buffers; to be called when the settings are known."""
+        """Register the buffers; to be called when the settings are known.
+
+        Example:
+            >>> Constants().keep_constants()
+        """
         for name, value in self.constants().items():
             self.register_buffer(name, value, persistent=False)
 

@@ -63,6 +63,10 @@ _DIGEST = 32  # characters
 _LINE = 1 << 16  # bytes of the metrics of one epoch, at most
 
 
+class OtherVersionWarning(UserWarning):
+    """A run goes on that another version of horoball has left."""
+
+
 @dataclass
 class State:
     """State of a run: what a checkpoint holds beside the weights and the optimizer.
@@ -222,6 +226,7 @@ def restore(folder: Path, objective: Any, optimizer: torch.optim.Adam, record: F
             f"The run in {folder} was left by {written_by(header)} and goes on with horoball {this_version()}: from "
             "here on its numbers may differ from those that the other version would have come to. Fit again in another "
             "folder to have them all from one version.",
+            OtherVersionWarning,
             stacklevel=3,
         )
     return state

@@ -38,7 +38,12 @@ _LEAST = 5  # leaves of 300, or fewer, of a branch that counts as structure
 
 
 class Judged(NamedTuple):
-    """The branches of a tree but its root: leaves, support, and length as a share of the height that it leads to."""
+    """The branches of a tree but its root: leaves, support, and length as a share of the height that it leads to.
+
+    Example:
+        >>> Judged(np.array([2]), np.array([0.9]), np.array([0.5])).support
+        array([0.9])
+    """
 
     size: np.ndarray
     support: np.ndarray
