@@ -25,7 +25,7 @@ from horoball.data.tables.column_roles import ReadOptions, choose, with_index
 from horoball.data.tables.number_arrays import refuse_beyond
 from horoball.data.tables.precision import tell_rounded
 
-__all__ = ["line_of", "parse_text", "read_delimited"]
+__all__ = ["line_of", "parse_text", "read_delimited", "refuse_numbers"]
 
 _BLOCK = 1 << 24  # bytes that pyarrow parses at once; a line has to fit in
 _MOST_COLUMNS = 1 << 20  # pyarrow takes about a kilobyte for each, whatever it holds
@@ -66,9 +66,9 @@ def read_delimited(path: str, options: ReadOptions) -> ArrayTable:
             aside = dict.fromkeys((name for name in (label, ids) if name is not None), pa.string())
             block = min(max(_BLOCK, 4 * len(first), 4 * len(line)), 2**31 - 1)
             frame = _parsed(file, dialect, block, columns, aside, options.na)
+            _check_text(frame, file, dialect.delimiter, path)
     except pa.ArrowInvalid as error:
-        told = str(error).splitlines()[0].removeprefix("CSV parse error: ")
-        raise ValueError(f"{path} is not a table: {told} Expected one header line and one row a line.") from None
+        raise _no_table(path, error) from None
     if frame.num_rows == 0:
         raise ValueError(f"{path} has no rows.")
     x = _numbers(frame, columns, path, dialect.decimal)
@@ -128,12 +128,12 @@ def parse_text(file: IO[bytes], path: str, aside: Sequence[str] = (), gaps: Sequ
             kept = parse(block, pa.csv.ConvertOptions(include_columns=list(written), column_types=written))
             for name in written:
                 frame = frame.set_column(names.index(name), name, kept.column(name))
+        _check_text(frame, file, dialect.delimiter, path)
         # Text keeps the mark by which the numbers among it are known.
         fields = [with_decimal(each, dialect.decimal) if is_text_type(each.type) else each for each in frame.schema]
         frame = pa.Table.from_arrays(frame.columns, schema=pa.schema(fields))
     except pa.ArrowInvalid as error:
-        told = str(error).splitlines()[0].removeprefix("CSV parse error: ")
-        raise ValueError(f"{path} is not a table: {told} Expected one header line and one row a line.") from None
+        raise _no_table(path, error) from None
     return frame
 
 
@@ -149,6 +149,62 @@ def _utf8(file: IO[bytes], path: str) -> IO[bytes]:
         )
     file.seek(0)
     return file
+
+
+def _no_table(path: str, error: Exception) -> ValueError:
+    """What is wrong with a file, of what pyarrow says."""
+    told = str(error).splitlines()[0].removeprefix("CSV parse error: ")
+    if "invalid UTF8" in told:
+        return ValueError(f"{path} is not text in UTF-8, as files in Latin-1 are not. Save it as UTF-8.")
+    return ValueError(f"{path} is not a table: {told} Expected one header line and one row a line.")
+
+
+def _check_text(frame: Any, file: IO[bytes], delimiter: str, path: str) -> None:
+    """Refuse text that is not UTF-8, which pyarrow gives as bytes, and quotes that have swallowed lines."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    for name, column in zip(frame.column_names, frame.columns, strict=True):
+        if pa.types.is_binary(column.type):
+            raise ValueError(
+                f"{path} is not text in UTF-8: column {name[:40]!r} holds other bytes, as files in Latin-1 do. Save it "
+                "as UTF-8."
+            )
+    texts = (column for column in frame.itercolumns() if is_text_type(column.type))
+    if any(pc.any(pc.match_substring(column, "\n")).as_py() for column in texts):
+        line = _stray_quote(file, delimiter.encode())
+        if line is not None:
+            raise ValueError(
+                f'{path} has a quote (") in line {line} that is not closed in its cell, so that the lines after it '
+                "would be lost. Close it, or double it if it belongs to the text."
+            )
+
+
+def _stray_quote(file: IO[bytes], delimiter: bytes) -> int | None:
+    """The line of a quote that begins a cell and ends nowhere, or in the middle of a cell of a later line."""
+    file.seek(0)
+    opened = 0  # the line in which the cell began; 0 outside of quotes
+    for number, text in enumerate(file, 1):
+        line, place = text.removeprefix(codecs.BOM_UTF8), 0
+        if b'"' not in line:
+            continue
+        while True:
+            if not opened and line.startswith(b'"', place):
+                opened, place = number, place + 1
+            if opened:
+                end = line.find(b'"', place)
+                if end < 0:
+                    break
+                if line.startswith(b'""', end):
+                    place = end + 2
+                    continue
+                if opened < number and line[end + 1 :].lstrip(b" ")[:1] not in (delimiter, b"\r", b"\n", b""):
+                    return opened
+                opened, place = 0, end + 1
+            place = line.find(delimiter, place) + 1
+            if not place:
+                break
+    return opened or None
 
 
 def _dialect(first: bytes, sample: bytes, path: str) -> Dialect:
@@ -276,28 +332,45 @@ def _cast(column: Any, name: str, path: str, decimal: str) -> Any:
 
 
 def _check_names(names: list[str], columns: list[str], x: np.ndarray, path: str) -> None:
-    """Refuse a file without a header, which would lose its first row.
-
-    A line of numbers is one of names if there are three or more, in order, as wavelengths and years are, and if it
-    could not as well be a row: some of them lie outside the range of their columns, or they count from 0.
-    """
+    """Refuse a file without a header, which would lose its first row; see `refuse_numbers`."""
     try:
         numbers = np.array([float(name or "nan") for name in names])
     except ValueError:
         return
     if names[0] == "" and len(names) > 1:  # an index of pandas above its numbers
         return
-    ordered = all(a < b for a, b in pairwise(numbers)) or all(a > b for a, b in pairwise(numbers))
     place = {name: i for i, name in enumerate(names)}
     first = numbers[[place[name] for name in columns]]
-    outside = bool(((first < x.min(0)) | (first > x.max(0))).any())
+    refuse_numbers(names, numbers, bool(((first < x.min(0)) | (first > x.max(0))).any()), path)
+    _log.warning("Names: the first line of %s, which holds the numbers %s.", path, some_names(names))
+
+
+def refuse_numbers(names: Sequence[str], numbers: np.ndarray, outside: bool, path: str) -> None:
+    """Refuse names that are all numbers, as those of a file without a header are.
+
+    A line of numbers is one of names if there are three or more, in order, as wavelengths and years are, and if it
+    could not as well be a row: some of them lie outside the range of their columns, or they count from 0.
+
+    Args:
+        names: Names of the columns.
+        numbers: The numbers that they are.
+        outside: Whether some lie outside the range of their columns.
+        path: The file, for messages.
+
+    Example:
+        >>> refuse_numbers(["2001", "2002", "2003"], np.array([2001.0, 2002.0, 2003.0]), True, "rows.csv")
+        >>> refuse_numbers(["0.5", "0.1"], np.array([0.5, 0.1]), True, "rows.csv")
+        Traceback (most recent call last):
+        ...
+        ValueError: rows.csv has no header: its first line holds numbers, 0.5, 0.1. Put a line with the names ... first.
+    """
+    ordered = all(a < b for a, b in pairwise(numbers)) or all(a > b for a, b in pairwise(numbers))
     counted = bool((numbers == np.arange(len(numbers))).all())
     if len(names) < 3 or not ordered or not (outside or counted):
         raise ValueError(
             f"{path} has no header: its first line holds numbers, {some_names(names)}. Put a line with the "
             "names of the columns first."
         )
-    _log.warning("Names: the first line of %s, which holds the numbers %s.", path, some_names(names))
 
 
 def _about_text(path: str, name: str, column: Any, decimal: str) -> str:

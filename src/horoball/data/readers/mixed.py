@@ -21,11 +21,12 @@ from horoball.data.columns.guess import guess_schema
 from horoball.data.columns.profile import Profile, profile_batches
 from horoball.data.files.gap_words import gap_words
 from horoball.data.files.parse_errors import parsing
-from horoball.data.readers.delimited import line_of
+from horoball.data.readers.delimited import line_of, refuse_numbers
 from horoball.data.readers.frames import ending_of, frame_of, gives_arrow, labels_of, numbers_of
 from horoball.data.readers.mixed_parquet import MixedParquetTable, is_parquet, profile_parquet
 from horoball.data.readers.tables import read
 from horoball.data.tables.array_table import ArrayTable
+from horoball.data.tables.column_names import some_names
 from horoball.data.tables.column_roles import Chosen, ReadOptions, choose, with_index
 from horoball.data.tables.column_types import Schema, closest
 from horoball.data.tables.precision import tell_names
@@ -33,6 +34,7 @@ from horoball.data.tables.table import Table
 
 __all__ = ["UnseenValueWarning", "read_columns", "read_fitted"]
 
+_HEADED = (".csv", ".tsv", ".csv.gz", ".tsv.gz", ".zip", ".xlsx")  # whose first line has the names
 _WIDE = 4096  # columns of a source beyond which all are taken for numbers, as those of pictures and genes are
 _log = logging.getLogger("horoball")
 
@@ -101,6 +103,8 @@ def read_columns(
         raise ValueError(f"{where} has no rows.")
     features = frame.select(chosen.features)
     profiles = profile_batches(features.schema, features.to_batches(), where, na)
+    if path is not None and not (kinds or drop or _aside(chosen)):  # whose names are there, so that a header is
+        _check_header(profiles, path)
     if isinstance(source, np.ndarray):
         kinds = _alike(profiles) | kinds
     schema = guess_schema(profiles, kinds, where, gaps=na, place=_places(path))
@@ -258,6 +262,34 @@ def _places(path: str | None) -> Callable[[int], str]:
     if path is None or not path.lower().endswith((".csv", ".tsv")):
         return "row {}".format
     return lambda row: f"row {row} (line {line_of(path, row)})"
+
+
+def _check_header(profiles: Sequence[Profile], path: str) -> None:
+    """Refuse a text file or sheet without a header, which would lose its first row.
+
+    That is one where each column of text has one of its own values as its name, and each column of numbers a number;
+    of numbers alone, as `refuse_numbers` tells.
+    """
+    if ending_of(path) not in _HEADED:
+        return
+    numbers = [profile.numbers or profile for profile in profiles if profile.is_number or profile.numbers is not None]
+    texts = [profile for profile in profiles if profile.is_text and profile.numbers is None]
+    if any(profile.name not in (profile.counts or ()) for profile in texts):
+        return
+    try:
+        names = np.array([float(profile.name) for profile in numbers])
+    except ValueError:
+        return
+    if texts:
+        raise ValueError(
+            f"{path} has no header: its first line, {some_names([profile.name for profile in profiles])}, holds values "
+            "of its columns. Put a line with the names of the columns first."
+        )
+    if len(names) and len(numbers) == len(profiles):
+        lows, highs = (np.array([getattr(profile, end) for profile in numbers]) for end in ("low", "high"))
+        refuse_numbers(
+            [profile.name for profile in profiles], names, bool(((names < lows) | (names > highs)).any()), path
+        )
 
 
 def _alike(profiles: Sequence[Profile]) -> dict[str, str]:
