@@ -80,7 +80,7 @@ def moments(shape: tuple[int, ...]) -> Callable[[Stored], None]:
 def filled(part: str, value: float) -> Callable[[Stored], None]:
     def change(held: Stored) -> None:
         for name, tensor in held.tensors.items():
-            if part in name:
+            if part in name and tensor.array.dtype.kind == "f":  # names of settings are whole numbers
                 tensor.array[...] = value
 
     return change
