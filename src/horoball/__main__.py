@@ -4,8 +4,9 @@ import os
 import signal
 import sys
 import traceback
+from contextlib import suppress
 
-from horoball.runtime.stopping import ended_in_time, interrupted
+from horoball.runtime.stopping import PIPE_CLOSED, ended_in_time, exit_code, interrupted
 
 __all__: list[str] = []
 
@@ -26,11 +27,24 @@ def main() -> None:
             if not interrupted():
                 code = _told(traceback.format_exc())
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # nothing is left to be tidied up
+    if not _flushed() and not code:
+        code = PIPE_CLOSED
     if interrupted():
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(130)  # Python's own end may take seconds once torch is loaded
+        os._exit(exit_code())  # Python's own end may take seconds once torch is loaded
     sys.exit(code)
+
+
+def _flushed() -> bool:
+    """Write out what is left; whether somebody still reads it. Otherwise Python would complain of it at its end."""
+    whole = True
+    for stream in filter(None, (sys.stdout, sys.stderr)):
+        try:
+            stream.flush()
+        except OSError:
+            whole = False
+            with suppress(OSError):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+    return whole
 
 
 def _told(fault: str) -> int:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -13,13 +14,14 @@ from pathlib import Path
 
 import pytest
 
-from horoball.runtime.stopping import GRACE, interrupted, stop_requested
+from horoball.runtime.stopping import GRACE, PIPE_CLOSED, interrupted, stop_requested
 from horoball.storage.checkpoint import load_checkpoint
 from horoball.training.state import LAST
 from quality.drills import interrupts
 from quality.drills.stage import Stage
 
 SLACK = 6.0  # seconds that a busy machine may take on top
+PATIENCE = 300.0  # seconds after which a command hangs, where it does not matter how long it takes
 
 BODIES = {  # what a command is doing, and what its last word is
     "it runs Python": ("while True: pass", ""),
@@ -31,7 +33,7 @@ BODIES = {  # what a command is doing, and what its last word is
 }
 SCRIPT = """
 import os, signal, sys, time
-from horoball.runtime.stopping import GRACE, ended_in_time, finishing, interrupted
+from horoball.runtime.stopping import GRACE, ended_in_time, exit_code, finishing, interrupted, stop_requested
 
 def wait(seconds):
     end = time.monotonic() + seconds
@@ -40,6 +42,10 @@ def wait(seconds):
             time.sleep(0.01)
         except KeyboardInterrupt:
             pass
+
+def wait_for(stop):
+    while not stop():
+        time.sleep(0.01)
 
 def forever():
     wait(60)
@@ -55,9 +61,9 @@ with ended_in_time():
         print("ready", flush=True)
         BODY
     except BaseException as error:
-        os._exit(130 if interrupted() else 1)
+        os._exit(exit_code() if interrupted() else 1)
 if interrupted():
-    os._exit(130)
+    os._exit(exit_code())
 """
 
 
@@ -143,6 +149,57 @@ def test_a_fit_stops_in_every_phase_and_keeps_what_it_has(moment: str, keeps: bo
         assert load_checkpoint(folder / LAST)
         assert "--resume" in said
     assert not (folder / "run.lock").exists()
+
+
+@pytest.mark.parametrize(("name", "code"), [("TERM", 143), ("HUP", 129)])
+def test_a_fit_that_gets_another_signal_leaves_a_checkpoint_too(name: str, code: int, stage: Stage) -> None:
+    folder = stage.base / name
+    with stage.start("first-epoch", name, *stage.fit(folder), module="quality.drills.strike") as process:
+        ended, said = stage.end(process, PATIENCE)
+    assert ended == code, said
+    assert "--resume" in said
+    assert load_checkpoint(folder / LAST)
+    assert not (folder / "run.lock").exists()
+
+
+@pytest.mark.parametrize(("name", "code"), [("INT", 130), ("TERM", 143), ("HUP", 129)])
+def test_the_exit_code_of_a_loop_names_the_signal(name: str, code: int) -> None:
+    with start("with stop_requested() as stop: print('asked', flush=True); wait_for(stop)") as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "asked\n"
+        process.send_signal(signal.Signals[f"SIG{name}"])
+        said = process.communicate(timeout=PATIENCE)[0]
+    assert process.returncode == code, said
+
+
+def test_a_hangup_that_is_ignored_stays_ignored() -> None:
+    previous = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # as nohup does
+    try:
+        with stop_requested() as stop:
+            signal.raise_signal(signal.SIGHUP)
+            assert not stop()
+    finally:
+        signal.signal(signal.SIGHUP, previous)
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("command", ["info --device cpu", "--help"])
+def test_a_reader_that_has_ended_is_no_fault(command: str, unbuffered: str) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)  # as in `horoball info | true`
+    try:
+        ended = subprocess.run(
+            [sys.executable, "-m", "horoball", *command.split()],
+            env=os.environ | {"PYTHONUNBUFFERED": unbuffered},
+            stdout=writer,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=PATIENCE,
+            check=False,
+        )
+    finally:
+        os.close(writer)
+    assert (ended.returncode, ended.stderr) == (PIPE_CLOSED, "")
 
 
 @pytest.mark.parametrize("after", [0.3, 1.5])

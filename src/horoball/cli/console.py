@@ -13,7 +13,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import wraps
 from importlib.metadata import version
 from pathlib import Path
@@ -27,7 +27,7 @@ from rich.text import Text
 from horoball.cli.printable import json_line, printable
 from horoball.cli.usage import Commands
 from horoball.runtime.memory import memory_asked
-from horoball.runtime.stopping import interrupted
+from horoball.runtime.stopping import exit_code, interrupted
 
 __all__ = ["app"]
 
@@ -154,7 +154,10 @@ def _shown(value: Any) -> str:
 
 
 def reports_errors(command: Callable[..., None]) -> Callable[..., None]:
-    """What a person can act on becomes one line and exit code 1; Ctrl-C says what is left, with exit code 130."""
+    """What a person can act on becomes one line and exit code 1; Ctrl-C says what is left, with exit code 130.
+
+    Another signal has its own: 143 for SIGTERM, 129 for SIGHUP.
+    """
 
     @wraps(command)
     def run(*arguments: Any, **options: Any) -> None:
@@ -173,11 +176,14 @@ def reports_errors(command: Callable[..., None]) -> Callable[..., None]:
                 warnings.showwarning = _warn
                 command(*arguments, **options)
         except KeyboardInterrupt as error:
-            say(str(error) or "Stopped.", "yellow")
-            raise typer.Exit(130) from None
+            with suppress(OSError):  # the terminal may be gone
+                say(str(error) or "Stopped.", "yellow")
+            raise typer.Exit(exit_code()) from None
+        except BrokenPipeError:  # `| head` has read enough: see `Commands`
+            raise
         except (ValueError, OSError, FloatingPointError, TypeError, ImportError, MemoryError) as error:
             if interrupted():  # an import or a callback has made another error of it
-                raise typer.Exit(130) from None
+                raise typer.Exit(exit_code()) from None
             _say_error(str(error) or type(error).__name__)
             raise typer.Exit(1) from None
 

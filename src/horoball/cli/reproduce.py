@@ -14,7 +14,7 @@ import typer
 
 import horoball
 from horoball.cli.console import app, reports_errors, say
-from horoball.runtime.stopping import finishing
+from horoball.runtime.stopping import exit_code, finishing
 
 __all__ = ["experiments_folder"]
 
@@ -73,7 +73,7 @@ def reproduce(
         with finishing(60.0):  # the experiment hears Ctrl-C too, and has to end first
             code = _end_of(process)
     except KeyboardInterrupt:
-        raise typer.Exit(130) from None
+        raise typer.Exit(exit_code()) from None
     if code:
         raise typer.Exit(code)
     say("`python -m experiments.render` puts the numbers into docs/reproduction.md.")

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import typer
 from typer.core import TyperGroup
 
 from horoball.cli.printable import printable
+from horoball.runtime.stopping import PIPE_CLOSED
 
 __all__ = ["Commands"]
 
@@ -35,7 +37,9 @@ class Commands(TyperGroup):
 
 
 def _said(error: Exception, group: TyperGroup) -> Exception:
-    """A usage error with what is possible; any other error as it is."""
+    """A usage error with what is possible; the end of a command that nobody reads; any other error as it is."""
+    if isinstance(error, BrokenPipeError):
+        return typer.Exit(PIPE_CLOSED)
     context = getattr(error, "ctx", None)
     if context is None or not isinstance(getattr(error, "message", None), str):
         return error

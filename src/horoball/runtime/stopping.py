@@ -21,22 +21,26 @@ from contextlib import contextmanager, suppress
 from socket import socketpair
 from typing import Any
 
-__all__ = ["GRACE", "ended_in_time", "finishing", "interrupted", "stop_requested"]
+__all__ = ["GRACE", "PIPE_CLOSED", "ended_in_time", "exit_code", "finishing", "interrupted", "stop_requested"]
 
 GRACE = 1.5  # seconds from a signal to the end of the command
+PIPE_CLOSED = 141  # what a shell says of a command that SIGPIPE has ended: nobody reads its output any more
 _GRACE_OF_RANKS = 20.0  # torchrun kills them after 30
 _SAME = 0.1  # seconds within which signals count as one: `timeout -s INT` sends two
 _SHOW_CURSOR = b"\x1b[?25h"  # which a progress bar hides
 _came = threading.Event()
+_numbers: list[int] = []  # of the signals that have come
+_commanded = False  # whether this process is a command
 _allowed: list[float] = []  # seconds after a signal that work under way must be given
 _finished = 0.0  # when such work has last ended: what is left to say afterwards has its own grace
 
 
 @contextmanager
 def stop_requested() -> Iterator[Callable[[], bool]]:
-    """A question that is answered yes once SIGINT or SIGTERM has come; elsewhere than in the main thread, never.
+    """A question that is answered yes once SIGINT, SIGTERM or SIGHUP has come; never beside the main thread.
 
-    A signal that comes after the last question is not lost: the block then ends with KeyboardInterrupt.
+    A signal that comes after the last question is not lost: the block then ends with KeyboardInterrupt. SIGHUP, which
+    a terminal sends when it is closed, stays ignored where it is: under nohup.
 
     Example:
         >>> with stop_requested() as stop:
@@ -45,9 +49,16 @@ def stop_requested() -> Iterator[Callable[[], bool]]:
     """
     asked: list[int] = []
     previous: dict[signal.Signals, Any] = {}
+
+    def note(number: int, _: object) -> None:
+        asked.append(number)
+        if _commanded:  # at once: the watcher may come later than the end of the block
+            _numbers.append(number)
+            _came.set()
+
     try:
-        for kind in (signal.SIGINT, signal.SIGTERM):
-            previous[kind] = signal.signal(kind, lambda number, _: asked.append(number))
+        for kind in _asking():
+            previous[kind] = signal.signal(kind, note)
     except ValueError:  # not the main thread
         pass
     try:
@@ -57,6 +68,23 @@ def stop_requested() -> Iterator[Callable[[], bool]]:
             signal.signal(kind, handler)
     if asked:
         raise KeyboardInterrupt
+
+
+def _asking() -> list[signal.Signals]:
+    """Signals that ask a process to end."""
+    hangup = getattr(signal, "SIGHUP", None)  # not on Windows
+    ignored = hangup is None or signal.getsignal(hangup) == signal.SIG_IGN
+    return [signal.SIGINT, signal.SIGTERM, *([] if ignored or hangup is None else [hangup])]
+
+
+def exit_code() -> int:
+    """What a command that was asked to stop ends with: 128 and the number of the signal, 130 for Ctrl-C.
+
+    Example:
+        >>> exit_code()
+        130
+    """
+    return 128 + (_numbers[0] if _numbers else signal.SIGINT)
 
 
 @contextmanager
@@ -85,14 +113,17 @@ def ended_in_time() -> Iterator[None]:
         ...     interrupted()
         False
     """
+    global _commanded
     ours, signals = socketpair()
     signals.setblocking(False)
+    _commanded = True
     previous = signal.signal(signal.SIGINT, _interrupt)  # even if the shell has it ignored
     woken = signal.set_wakeup_fd(signals.fileno(), warn_on_full_buffer=False)
     threading.Thread(target=_watch, args=(ours,), name="ctrl-c", daemon=True).start()
     try:
         yield
     finally:
+        _commanded = False
         signal.set_wakeup_fd(woken)
         signal.signal(signal.SIGINT, previous)
         signals.close()
@@ -109,6 +140,7 @@ def interrupted() -> bool:
 
 
 def _interrupt(number: int, frame: object) -> None:
+    _numbers.append(number)
     _came.set()
     raise KeyboardInterrupt
 
