@@ -276,7 +276,7 @@ def inline() -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize(("page", "code"), inline())
 def test_a_command_in_prose_exists_with_its_options(page: str, code: str) -> None:
-    words = shlex.split(re.sub(r"^.*?(horoball|-m horoball\.cli) ", "", code))
+    words = shlex.split(re.sub(r"^.*?(horoball|-m horoball\.cli) ", "", code).partition(" | ")[0])
     command = typer.main.get_command(app)
     while below(command) and words and not words[0].startswith("-"):
         name = words.pop(0)
