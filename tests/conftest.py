@@ -1,17 +1,17 @@
+"""What every test begins with. Nothing of horoball is imported here, so that a test waits for its own imports alone."""
+
 from __future__ import annotations
 
-import importlib
 import logging
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
-from torch.distributions import Distribution
 
-from horoball.distributions import POSTERIORS
-from horoball.likelihoods import LIKELIHOODS
+from tests.patches import once_imported, shorten_layouts
 
 # The same examples in every run, so that a failure is one of the change at hand; `--hypothesis-profile=search` looks
 # for new ones. Time is not judged: these tests run beside others.
@@ -35,7 +35,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(autouse=True)
 def _distributions_validate() -> None:
     """torch.compile turns validation off for the whole process; no test is to depend on which ran before."""
-    Distribution.set_default_validate_args(True)
+    if "torch.distributions" in sys.modules:
+        sys.modules["torch.distributions"].Distribution.set_default_validate_args(True)
 
 
 @pytest.fixture(autouse=True)
@@ -59,14 +60,16 @@ def _figures_are_closed() -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def _registrations_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a test, or an example of a page, registers is there for that test alone."""
-    for registry in (LIKELIHOODS, POSTERIORS):
-        monkeypatch.setattr(registry, "_classes", dict(registry._classes))
+    for module, name in (("horoball.likelihoods", "LIKELIHOODS"), ("horoball.distributions", "POSTERIORS")):
+        once_imported(module, lambda found, name=name: _copy(monkeypatch, getattr(found, name)), monkeypatch)
+
+
+def _copy(monkeypatch: pytest.MonkeyPatch, registry: Any) -> None:
+    monkeypatch.setattr(registry, "_classes", dict(registry._classes))
 
 
 @pytest.fixture(autouse=True)
 def _layouts_are_short(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Maps of a few steps, which is all that most tests need; `@pytest.mark.whole_maps` has them as users do."""
     if request.node.get_closest_marker("whole_maps") is None:
-        for name, setting in (("layout", "_STEPS"), ("head_start", "_EPOCHS")):
-            module = importlib.import_module(f"horoball.training.table.maps.{name}")
-            monkeypatch.setattr(module, setting, 4)
+        shorten_layouts(monkeypatch)
