@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import logging
+import re
 import warnings
 import zipfile
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,6 +21,12 @@ _MOST_CELLS = 1 << 27  # of a sheet; Excel's own limit is 2³⁴
 _MOST_ROWS = 1 << 20  # of a sheet
 _RATIO = 200  # bytes that one byte of a file may become: a cell takes two or three, and shows a text of any length
 _CELL = 32  # bytes of a cell: a number and where it is kept
+_PART, _OVERLAP = 1 << 20, 1 << 15  # bytes of a sheet that are looked at together; a formula has 8192 characters
+_FORMULA = re.compile(
+    rb"<(?:\w+:)?c\b([^>]*)>\s*<(?:\w+:)?f\b(?:[^>]*/>|[^>]*>[^<]*</(?:\w+:)?f>)\s*"
+    rb"(?:<(?:\w+:)?v\s*/>|<(?:\w+:)?v\s*>\s*</(?:\w+:)?v>)?\s*</(?:\w+:)?c>"
+)
+_IS_TEXT, _PLACE = re.compile(rb"""\bt=["']str["']"""), re.compile(rb"""\br=["']([A-Z]{1,3}\d{1,7})["']""")
 
 
 def read_sheet(file: IO[bytes], path: str, aside: Sequence[str] = (), gaps: Sequence[str] = ()) -> Any:
@@ -63,20 +70,55 @@ def _cells(file: IO[bytes], path: str) -> tuple[list[str], list[list[Any]]]:
             _log.warning("Sheets: read %r, the first of %s; not read: %s.", book.worksheets[0].title[:40], path, shown)
         sheet = book.worksheets[0]
         sheet.reset_dimensions()  # which a file may give as the whole of Excel's, and each row is then filled up to
-        rows = _counted(sheet.iter_rows(values_only=True), budget, path)
-        header = next((row for row in rows if any(cell is not None for cell in row)), None)
+        _refuse_formulas(file, sheet, path)
+        rows = enumerate(_counted(sheet.iter_rows(values_only=True), budget, path), 1)
+        header = next((row for _, row in rows if any(cell is not None for cell in row)), None)
         if header is None:
             raise ValueError(f"{path} has no rows.")
         last = max(number for number, cell in enumerate(header) if cell is not None) + 1
         names = ["" if cell is None else str(cell) for cell in header[:last]]
         cells: list[list[Any]] = [[] for _ in names]
-        for row in rows:
+        for number, row in rows:
+            if any(cell is not None for cell in row[last:]):
+                raise ValueError(_about_beyond(row, last, number, path))
             if any(cell is not None for cell in row):
                 for column, cell in zip(cells, [*row, *[None] * last], strict=False):
                     column.append(cell)
     finally:
         book.close()
     return names, cells
+
+
+def _about_beyond(row: Sequence[Any], last: int, number: int, path: str) -> str:
+    """What is said of a cell without a name above it, which would be lost."""
+    from openpyxl.utils import get_column_letter
+
+    place = next(place for place in range(last, len(row)) if row[place] is not None)
+    return (
+        f"{path} has a cell to the right of its last name: {str(row[place])[:40]!r} in "
+        f"{get_column_letter(place + 1)}{number}. Give its column a name in the first row, or clear the cell."
+    )
+
+
+def _refuse_formulas(file: IO[bytes], sheet: Any, path: str) -> None:
+    """Refuse formulas whose values the program that wrote them did not store: they would be gaps.
+
+    A formula that gives an empty text is one whose value is there.
+    """
+    with zipfile.ZipFile(file) as archive, archive.open(sheet._worksheet_path) as content:  # it has no public name
+        text, found = b"", None
+        while found is None and (part := content.read(_PART)):
+            text = text[-_OVERLAP:] + part
+            cells = (cell for cell in _FORMULA.finditer(text) if not _IS_TEXT.search(cell[1]))
+            found = next(cells, None)
+    file.seek(0)
+    if found is not None:
+        place = _PLACE.search(found[1])
+        where = f"cell {place[1].decode()}" if place else "a cell"
+        raise ValueError(
+            f"{path} holds a formula in {where} without its value, as programs write it that do not compute. Open and "
+            "save it in a spreadsheet program, which stores the values."
+        )
 
 
 def _check_members(file: IO[bytes], path: str) -> None:
