@@ -79,5 +79,5 @@ def test_formulas_of_other_sheets_are_not_asked_for(tmp_path: Path) -> None:
 
 def test_a_cell_to_the_right_of_the_last_name_is_refused(tmp_path: Path) -> None:
     path = book(tmp_path / "rows.xlsx", ROWS, {"D7": "seen twice"})
-    with pytest.raises(ValueError, match="right of its last name: 'seen twice' in D7. Give its column a name"):
+    with pytest.raises(ValueError, match=r"right of its last name: 'seen twice' in D7\. Give its column a name"):
         read_columns(path)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ import numpy as np
 from horoball.data.columns.encoding import Unseen, encode
 from horoball.data.columns.profile import Profile, profile_batches
 from horoball.data.files.parquet_folders import parquet_files
+from horoball.data.files.parquet_schemas import common_schema
 from horoball.data.readers.parquet import MAX_BYTES_IN_MEMORY, ParquetTable
 from horoball.data.tables.column_roles import ReadOptions, choose, with_index
 from horoball.data.tables.column_types import Schema
@@ -54,20 +55,39 @@ def profile_parquet(
     import pyarrow as pa
 
     paths = parquet_files(path)
-    first = ParquetFiles(paths).open(0).schema_arrow
-    files = ParquetFiles(paths, _texts(first))
+    opened = ParquetFiles(paths)
+    first = opened.open(0).schema_arrow
     chosen = features(list(first.names))
+    common = common_schema(opened.schemas(), paths, set(chosen))
+    files = ParquetFiles(paths, _texts(common))
 
     def batches() -> Any:
         for number in range(len(files.paths)):
             file = files.open(number)
             for group in range(file.metadata.num_row_groups):
                 with files.reading(number, group):
-                    yield from file.iter_batches(_BATCH, row_groups=[group], columns=chosen)
+                    for batch in file.iter_batches(_BATCH, row_groups=[group], columns=chosen):
+                        yield _typed(batch, kinds)
 
-    fields = {field.name: field for field in first}  # looking one up by its name costs as much as listing all
+    fields = {field.name: field for field in common}  # looking one up by its name costs as much as listing all
     schema = pa.schema([fields[name] for name in chosen])
+    kinds = {name: fields[name].type for name in chosen}
     return list(first.names), profile_batches(schema, batches(), str(path), gaps)
+
+
+def _typed(batch: Any, kinds: Mapping[str, Any]) -> Any:
+    """A batch whose columns have the types that all files share; dictionaries stay as they are."""
+    import pyarrow as pa
+
+    columns = []
+    for field, column in zip(batch.schema, batch.columns, strict=True):
+        kind = kinds[field.name]
+        if pa.types.is_null(field.type):
+            column = pa.nulls(len(column), kind)
+        elif field.type != kind and not pa.types.is_dictionary(field.type):
+            column = column.cast(kind, safe=False)
+        columns.append(column)
+    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
 
 def _texts(schema: Any) -> list[str]:
@@ -97,13 +117,14 @@ class MixedParquetTable(ParquetTable):
 
     def __init__(self, path: str, schema: Schema, options: ReadOptions) -> None:
         files = parquet_files(path)
-        found_columns = ParquetFiles(files).open(0).schema_arrow
-        names = list(found_columns.names)
+        opened = ParquetFiles(files)
+        names = list(opened.open(0).schema_arrow.names)
         self._source = [column.name for column in schema.used]
         found = with_index(options._replace(columns=self._source), names, path)
         chosen = choose(names, found, path)
         leveled = {column.name for column in schema.used if column.levels}
-        texts = [name for name in _texts(found_columns) if name in leveled]
+        common = common_schema(opened.schemas(), files, leveled) if leveled else ()
+        texts = [name for name in _texts(common) if name in leveled]
         super().__init__(files, chosen.label, chosen.ids, self._source, texts)
         self.name_column, self.schema, self.columns = chosen.name_column, schema, schema.names
         self.unseen = Unseen()

@@ -16,6 +16,7 @@ import torch
 
 from horoball.data.files.limits import Budget, check_widths
 from horoball.data.files.parquet_folders import parquet_files
+from horoball.data.files.parquet_schemas import common_schema
 from horoball.data.readers.registry import table_reader
 from horoball.data.tables.array_table import ArrayTable
 from horoball.data.tables.column_names import some_names
@@ -91,15 +92,13 @@ class ParquetTable(StreamedTable):
         self._files = ParquetFiles(paths, texts)
         self._ends: dict[int, tuple[Any, Any]] | None = None  # what readers note of their columns
         self._units: list[Stretch] = []
-        names: list[str] = []
+        schemas, aside = self._files.schemas(), [name for name in (label, ids) if name is not None]
+        self.columns = self._features(schemas[0], aside, paths[0], columns)
+        self._schema = common_schema(schemas, paths, {*self.columns, *aside})
         for number, path in enumerate(paths):
             file = self._files.open(number)
-            aside = [name for name in (label, ids) if name is not None]
-            features = self._features(file.schema_arrow, aside, path, columns)
-            if number == 0:
-                names, self.columns = list(file.schema_arrow.names), features
-            elif file.schema_arrow.names != names:
-                raise ValueError(f"{path} has other columns than {paths[0]}. All files need the same columns.")
+            if number:
+                self._features(file.schema_arrow, aside, path, columns)
             groups = range(file.metadata.num_row_groups)
             units = [Stretch(number, g, file.metadata.row_group(g).num_rows, first=0, whole=True) for g in groups]
             if any(unit.rows < 0 for unit in units):
@@ -183,8 +182,8 @@ class ParquetTable(StreamedTable):
         import pyarrow as pa
 
         budget = Budget(sum(map(self._files.size, range(len(self._files.paths)))))
-        parts = list(self._chunks(name, budget))
-        return pa.chunked_array(parts, self._files.open(0).schema_arrow.field(name).type)
+        kind = self._schema.field(name).type
+        return pa.chunked_array([part.cast(kind) for part in self._chunks(name, budget)], kind)
 
     def _chunks(self, name: str, budget: Budget | None = None) -> Iterator[Any]:
         """The same, row group by row group; without a budget for all of them, each has one of its own."""

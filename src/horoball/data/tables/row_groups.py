@@ -105,6 +105,18 @@ class ParquetFiles:
         self._open.move_to_end(key)
         return self._open[key]
 
+    def schemas(self) -> list[Any]:
+        """Arrow schemas of all files.
+
+        Example:
+            >>> import pyarrow as pa, pyarrow.parquet as pq, tempfile, pathlib
+            >>> path = pathlib.Path(tempfile.mkdtemp()) / "rows.parquet"
+            >>> pq.write_table(pa.table({"a": [1.0, 2.0]}), path)
+            >>> [schema.names for schema in ParquetFiles([str(path)]).schemas()]
+            [['a']]
+        """
+        return [self.open(number).schema_arrow for number in range(len(self.paths))]
+
     def column(self, number: int, group: int, name: str, budget: Budget) -> Any:
         """A column of a row group that is no feature, an Arrow array; text takes no more memory than is left.
 
