@@ -16,8 +16,8 @@ from experiments.taxonomies import D, taxonomy
 from horoball.data import Graph
 from horoball.graphs import ranking
 from horoball.training.graph.new_nodes import add_nodes
+from horoball.training.graph.request import graph_fit
 from horoball.training.graph.run import GraphRun, train_graph
-from horoball.training.request import graph_fit
 
 STUDY = "new_nodes"
 

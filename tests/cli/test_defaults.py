@@ -16,7 +16,8 @@ from horoball.data import ArrayTable, Graph
 from horoball.models import GraphConfig, ModelConfig
 from horoball.training import TrainConfig
 from horoball.training.graph.fit import DIRECTED_TRAINING, FREE_TRAINING, PAPER_TRAINING, TAXONOMY_TRAINING
-from horoball.training.request import CELLS, GRAPHS, TABLES, check_options, graph_fit, pace, stored_options, table_fit
+from horoball.training.graph.request import GRAPHS, graph_fit
+from horoball.training.request import CELLS, TABLES, check_options, pace, stored_options, table_fit
 
 NAMES = {"dim": "d", "distribution": "edges"}
 TABLE = ArrayTable(np.zeros((100, 40)))

@@ -24,7 +24,7 @@ from horoball.models import VAE, ModelConfig, Prior
 from horoball.numerics.random import generator_for
 from horoball.objectives import elbo, iwae, log_likelihood
 from horoball.training import TrainConfig
-from horoball.training.record import TableRecord
+from horoball.training.table.record import TableRecord
 from horoball.training.table.run import Run
 
 FEATURES, D = 5, 2

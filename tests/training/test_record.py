@@ -12,7 +12,9 @@ import pytest
 from horoball.models import GraphConfig, ModelConfig
 from horoball.storage.checkpoint import this_version
 from horoball.training import TrainConfig
-from horoball.training.record import FitRecord, GraphRecord, TableRecord, stored_record
+from horoball.training.graph.record import GraphRecord
+from horoball.training.record import FitRecord, stored_record
+from horoball.training.table.record import TableRecord
 
 MODEL, TRAINING = ModelConfig(features=2), TrainConfig(max_epochs=5)
 TABLE = TableRecord(model=MODEL, training=TRAINING, columns=["a", "b"], rows=8, data="0f")

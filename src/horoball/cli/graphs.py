@@ -146,10 +146,11 @@ def fit_graph(
     """
     from horoball.data import read, read_graph
     from horoball.models import GraphConfig
+    from horoball.training.graph.request import GRAPHS, graph_fit
     from horoball.training.graph.run import train_graph
     from horoball.training.loop import Interrupted
     from horoball.training.progress import Silent, shown
-    from horoball.training.request import GRAPHS, check_options, graph_fit
+    from horoball.training.request import check_options
     from horoball.training.state import check_output_dir
 
     log_to_console()

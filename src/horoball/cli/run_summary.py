@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from horoball.cli.console import print_table
 
 if TYPE_CHECKING:
-    from horoball.training.record import TableRecord
+    from horoball.training.table.record import TableRecord
     from horoball.training.table.run import Run
 
 __all__ = ["show_run"]

@@ -201,7 +201,7 @@ def tree_of_graph(
 
     Example: horoball graph tree run -o tree.nwk
     """
-    from horoball.estimators.trees import graph_tree
+    from horoball.estimators.graph_trees import graph_tree
     from horoball.export.tree_file import check_tree_ending, write_tree
     from horoball.hierarchy import taxonomy
     from horoball.training.graph.run import GraphRun

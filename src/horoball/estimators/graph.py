@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from horoball.data.readers.graphs import read_graph
-from horoball.estimators.trees import graph_tree
+from horoball.estimators.graph_trees import graph_tree
 from horoball.hierarchy.trees.grow import MAX_LEAVES
 from horoball.hierarchy.trees.tree import Tree
 from horoball.models.graph.vae import GraphConfig
@@ -20,9 +20,10 @@ from horoball.storage.settings import called
 from horoball.training.config import TrainConfig
 from horoball.training.graph.lineage import Lineage, Relatives
 from horoball.training.graph.new_nodes import add_nodes
+from horoball.training.graph.request import GRAPHS, graph_fit
 from horoball.training.graph.run import GraphRun, train_graph
 from horoball.training.progress import watched
-from horoball.training.request import GRAPHS, graph_fit, stored_options
+from horoball.training.request import stored_options
 
 __all__ = ["PoincareGraphVAE"]
 

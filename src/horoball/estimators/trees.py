@@ -27,10 +27,9 @@ from horoball.hierarchy.trees.source import Source
 from horoball.hierarchy.trees.tree import Tree
 from horoball.models.table.encoder import network_input
 from horoball.numerics.random import generator_for
-from horoball.training.graph.run import GraphRun
 from horoball.training.table.run import Run
 
-__all__ = ["SOURCES", "SourceName", "graph_tree", "table_taxonomy", "table_tree"]
+__all__ = ["SOURCES", "SourceName", "latent_source", "table_taxonomy", "table_tree"]
 
 SourceName = Literal["auto", "columns", "weighted", "latent"]
 SOURCES: tuple[SourceName, ...] = get_args(SourceName)
@@ -76,7 +75,7 @@ def table_tree(
     # Codes have no distances, and columns keep the batch effects that a conditional model takes out.
     plain = run.model.likelihood.numeric and not run.record.covariates
     if source == "latent" or (source == "auto" and not plain):
-        return grow([_latent(list(run.posteriors(table)))], None, **options)
+        return grow([latent_source(list(run.posteriors(table)))], None, **options)
     if not plain:
         raise ValueError(f'source="{source}" needs columns of numbers and no covariates. Use source="latent".')
     x = run.seen(table).double().numpy()
@@ -130,26 +129,15 @@ def table_taxonomy(
     return taxonomy(found, levels, x=x, columns=columns, texts=texts, name=name)
 
 
-def graph_tree(run: GraphRun, *, seed: int = 0, **options: Any) -> Tree:
-    """The tree of a graph's nodes, from their posteriors; see `PoincareGraphVAE.tree`.
+def latent_source(posteriors: list[BallNormal]) -> Source:
+    """Posterior means as a source of a tree, with draws of all posteriors for the replicates.
 
     Example:
-        >>> from horoball.data.graphs.graph import Graph
-        >>> from horoball.training.graph.fit import FREE_TRAINING
-        >>> from horoball.training.graph.run import train_graph
-        >>> run = train_graph(Graph.of([(0, 1), (1, 2), (2, 3)]), {"d": 5}, FREE_TRAINING.replace(max_epochs=1))
-        >>> graph_tree(run, draws=2).names
-        ('0', '1', '2', '3')
+        >>> from horoball import PoincareBall, WrappedNormal
+        >>> q = WrappedNormal.isotropic(torch.zeros(4, 5), torch.ones(4, 1), PoincareBall())
+        >>> latent_source([q]).name
+        'latent space'
     """
-    names = None if run.graph.names is None else [str(name) for name in run.graph.names]
-    options = {"names": None if options.get("labels") is not None else names} | options
-    with torch.no_grad():
-        posterior = run.model.posterior(run.graph.features, run.model.propagation(run.graph))
-    return grow([_latent([posterior])], None, rng=np.random.default_rng(seed), **options)
-
-
-def _latent(posteriors: list[BallNormal]) -> Source:
-    """Posterior means, and draws of all posteriors for the replicates."""
     ball = posteriors[0].ball
     mean = torch.cat([q.mean.cpu() for q in posteriors]).double().numpy()
     if mean.shape[1] < _ROOM:

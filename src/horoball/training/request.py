@@ -1,7 +1,8 @@
 """From the options of a front end to the settings of a fit.
 
-The estimators, `cells.fit` and the command line all call `table_fit` or `graph_fit`. A default has one home: the field
-of `ModelConfig`, `GraphConfig` or `TrainConfig`, or, where a front end differs from it, one of the tuples below.
+The estimator, `cells.fit` and the command line all call `table_fit`, and those of graphs `graph_fit`. A default has one
+home: the field of `ModelConfig`, `GraphConfig` or `TrainConfig`, or, where a front end differs from it, a tuple such as
+those below.
 """
 
 from __future__ import annotations
@@ -13,31 +14,27 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from horoball.data.graphs.graph import Graph
+from horoball._moved import moved_names
 from horoball.data.tables.table import Table
 from horoball.likelihoods import LIKELIHOODS
-from horoball.models.graph.vae import GraphConfig
 from horoball.models.table.vae import ModelConfig
-from horoball.storage.settings import SettingError
+from horoball.storage.settings import SettingError, Settings
 from horoball.training.config import TrainConfig
-from horoball.training.graph.fit import training_for
-from horoball.training.graph.run import encoder_for
 from horoball.training.record import FitRecord
 from horoball.training.table.maps.landmarks import searches_all_pairs
 
 __all__ = [
     "CELLS",
-    "GRAPHS",
     "TABLES",
     "VECTORS",
     "check_options",
     "curvature_fields",
     "distance_weight",
-    "graph_fit",
     "map_hidden",
     "map_weight",
     "pace",
     "prior_fields",
+    "split_options",
     "stored_options",
     "table_fit",
 ]
@@ -85,17 +82,7 @@ class VectorDefaults(NamedTuple):
     likelihood: str = "von_mises_fisher"
 
 
-class GraphDefaults(NamedTuple):
-    """What front ends for graphs use instead of the defaults of `GraphConfig`, which are the paper's."""
-
-    encoder: str = "auto"
-    edges: str = "fermi_dirac"
-    prior_scale: float | str = "learn"
-    non_edges: int | str | None = "auto"
-    transitive: bool = True
-
-
-TABLES, CELLS, VECTORS, GRAPHS = TableDefaults(), CellDefaults(), VectorDefaults(), GraphDefaults()
+TABLES, CELLS, VECTORS = TableDefaults(), CellDefaults(), VectorDefaults()
 
 
 def table_fit(table: Table, *, cells: bool = False, **options: Any) -> tuple[dict[str, Any], TrainConfig]:
@@ -116,7 +103,7 @@ def table_fit(table: Table, *, cells: bool = False, **options: Any) -> tuple[dic
         (5, 200.0, 128)
     """
     given = TABLES._asdict() | (CELLS._asdict() if cells else {}) | options
-    model, training = _split(given, ModelConfig)
+    model, training = split_options(given, ModelConfig)
     if cells and model["likelihood"] == "auto":  # the numbers do not say what a count is out of
         model["likelihood"] = CELLS.likelihood
     if cells and "library" in LIKELIHOODS[model["likelihood"]].options:
@@ -177,34 +164,12 @@ def pace(table: Table, training: dict[str, Any]) -> dict[str, Any]:
     return chosen | given
 
 
-def graph_fit(graph: Graph, **options: Any) -> tuple[dict[str, Any], TrainConfig]:
-    """Fields of `GraphConfig` and the training settings for a graph, as `training.graph_run.train_graph` takes them.
-
-    Args:
-        graph: The graph.
-        options: Any fields of `GraphConfig` and `TrainConfig`. c and prior_scale may be "learn", encoder may be "auto";
-            training options that are None take the default of the encoder.
-
-    Example:
-        >>> model, training = graph_fit(Graph.of([(0, 1)]), d=5)
-        >>> model["encoder"], model["learn_prior"], training.max_epochs
-        ('free', True, 1000)
-    """
-    defaults = {name: value for name, value in GRAPHS._asdict().items() if name != "non_edges"}
-    model, training = _split(defaults | options, GraphConfig)
-    model["directed"] = graph.directed
-    model["transitive"] = graph.directed and model["transitive"]
-    if model["encoder"] == "auto":
-        model["encoder"] = encoder_for(graph)
-    kind = {name: model[name] for name in ("directed", "transitive")}
-    return model, training_for(model["encoder"], **kind, **training)
-
-
 def stored_options(record: FitRecord) -> dict[str, Any]:
     """The options of a fit, from its record: the inverse of `table_fit` and `graph_fit`.
 
     Example:
-        >>> from horoball.training.record import GraphRecord
+        >>> from horoball.models import GraphConfig
+        >>> from horoball.training.graph.record import GraphRecord
         >>> model = GraphConfig(nodes=4, learn_c=True)
         >>> options = stored_options(GraphRecord(model=model, training=TrainConfig(), edges=3, digest="0f"))
         >>> options["c"], options["hidden"], options["seed"]
@@ -217,7 +182,7 @@ def stored_options(record: FitRecord) -> dict[str, Any]:
     return model | training
 
 
-def check_options(kind: type[ModelConfig | GraphConfig], **options: Any) -> None:
+def check_options(kind: type[Settings], **options: Any) -> None:
     """Refuse options out of range, for callers that have long work to do before the fit.
 
     Example:
@@ -226,7 +191,7 @@ def check_options(kind: type[ModelConfig | GraphConfig], **options: Any) -> None
         ...
         horoball.storage.settings.SettingError: beta must be at least 0 and at most 1e+06, got -1.0. ...
     """
-    model, training = _split(options, kind)
+    model, training = split_options(options, kind)
     for name, value in model.items():
         kind.checked(name, value)
     for name, value in training.items():
@@ -234,8 +199,13 @@ def check_options(kind: type[ModelConfig | GraphConfig], **options: Any) -> None
             TrainConfig.checked(name, value)
 
 
-def _split(options: dict[str, Any], kind: type[ModelConfig | GraphConfig]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Options of the model and of the training."""
+def split_options(options: dict[str, Any], kind: type[Settings]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Options of the model, which has settings of this kind, and of the training.
+
+    Example:
+        >>> split_options({"d": 3, "c": "learn", "beta": 0.5}, ModelConfig)
+        ({'d': 3, 'c': 1.0, 'learn_c': True}, {'beta': 0.5})
+    """
     names = {part.name for part in fields(TrainConfig)}
     training = {name: value for name, value in options.items() if name in names}
     model = {name: value for name, value in options.items() if name not in names}
@@ -313,3 +283,6 @@ def map_weight(table: Table, d: int, *, library: bool = False) -> float:
     if (library or table.covariates is not None) and not searches_all_pairs(table, library=library):
         return 0.0
     return max(50.0, (0.1 if library else 5.0) * table.features)
+
+
+__getattr__ = moved_names(__name__)

@@ -313,7 +313,7 @@ def check_resumable(folder: Path | None, record: FitRecord) -> None:
 
     Example:
         >>> from horoball.models import GraphConfig
-        >>> from horoball.training.record import GraphRecord
+        >>> from horoball.training.graph.record import GraphRecord
         >>> record = GraphRecord(model=GraphConfig(nodes=4), training=TrainConfig(), edges=3, digest="0f")
         >>> check_resumable(Path("no such folder"), record)
     """

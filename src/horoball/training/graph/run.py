@@ -27,10 +27,10 @@ from horoball.storage.restore import model_tensors, reject_incomplete, stored_mo
 from horoball.storage.settings import Range, SettingError, Settings
 from horoball.training.config import TrainConfig
 from horoball.training.graph.fit import FREE_TRAINING, fit_graph
+from horoball.training.graph.record import GraphRecord
 from horoball.training.graph.start import place_nodes
 from horoball.training.history import stored_history
 from horoball.training.progress import Progress
-from horoball.training.record import GraphRecord
 from horoball.training.state import FINAL, GRAPH, LAST, check_output_dir
 
 __all__ = ["GraphRun", "encoder_for", "non_edges_for", "train_graph"]

@@ -31,11 +31,11 @@ from horoball.storage.checkpoint import load_checkpoint, save_checkpoint
 from horoball.storage.outputs import check_local
 from horoball.storage.restore import model_tensors, reject_incomplete, stored_model
 from horoball.training.history import stored_history
-from horoball.training.record import TableRecord
 from horoball.training.state import FINAL, LAST
 from horoball.training.table.even_columns import even_columns
 from horoball.training.table.far_rows import far_report
 from horoball.training.table.filled_points import filled_points
+from horoball.training.table.record import TableRecord
 from horoball.training.table.residuals import RESIDUALS, stored_residuals
 from horoball.training.table.start import Start
 

@@ -19,13 +19,13 @@ from horoball.runtime.memory import memory_asked
 from horoball.storage.lock import only_run
 from horoball.training.config import TrainConfig
 from horoball.training.progress import Progress
-from horoball.training.record import TableRecord
 from horoball.training.state import LAST, State, check_output_dir, check_resumable
 from horoball.training.table.category_start import start_at_category_means
 from horoball.training.table.fit import fit
 from horoball.training.table.maps.head_start import head_start
 from horoball.training.table.maps.term import with_map_term
 from horoball.training.table.mixed_start import mixed_start
+from horoball.training.table.record import TableRecord
 from horoball.training.table.residuals import RESIDUAL_ROWS, residual_covariance
 from horoball.training.table.run import Run
 from horoball.training.table.start import uniform_start
