@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from typing import Any
 
 import numpy as np
 
-__all__ = ["UNITS", "date_features", "days_since_1970", "parse_dates", "text_of_dates"]
+from horoball.data.columns.number_cells import MOST_ODD, SHARE, OddCell
+
+__all__ = [
+    "UNITS",
+    "date_features",
+    "days_since_1970",
+    "odd_dates",
+    "odd_dates_of",
+    "parse_dates",
+    "text_of_dates",
+    "with_odd_dates",
+]
 
 UNITS = {"seconds": 86_400.0, "milliseconds": 86_400_000.0}  # of numbers that count from 1970: units of a day
 
@@ -49,6 +61,8 @@ def date_features(days: np.ndarray, start: float) -> np.ndarray:
 _LIKE_A_DATE = r"^\d{1,4}[-./]\d{1,2}[-./]\d{1,4}([ T]\d{1,2}:\d{2}(:\d{2})?)?$"
 _FORMATS = ("%Y-%m-%d", "%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y", "%Y/%m/%d", "%d-%m-%Y")
 _log = logging.getLogger("horoball")
+_LOOKED_AT = 20  # cells that tell whether a column of text is looked at as one of dates
+_ODD = b"horoball.odd_dates"  # key of the metadata of a field
 _CLOCKS = ("", " %H:%M", " %H:%M:%S", "T%H:%M:%S")
 
 
@@ -72,13 +86,13 @@ def parse_dates(column: Any, name: str = "") -> Any:
     import pyarrow.compute as pc
 
     there = column.drop_null()
-    if not len(there) or not pc.all(pc.match_substring_regex(there.slice(0, 20), _LIKE_A_DATE)).as_py():
+    if not len(there) or not pc.all(pc.match_substring_regex(there.slice(0, _LOOKED_AT), _LIKE_A_DATE)).as_py():
         return None
     for clock in _CLOCKS:
         for day in _FORMATS:
-            found = pc.strptime(column, format=day + clock, unit="s", error_is_null=True)
+            found = _strptime(column, day, clock)
             if found.null_count == column.null_count:
-                if day == "%m/%d/%Y" and _reads(column, "%d/%m/%Y" + clock):
+                if day == "%m/%d/%Y" and _reads(column, "%d/%m/%Y", clock):
                     _log.warning(
                         "Dates: column %r is read with the month first, %r as %s; it may as well be the day. If it "
                         "is, write dates as 2026-12-31.",
@@ -86,6 +100,69 @@ def parse_dates(column: Any, name: str = "") -> Any:
                     )  # fmt: skip
                 return found.cast(pa.date32()) if not clock else found
     return None
+
+
+def odd_dates(column: Any) -> list[OddCell]:
+    """Texts that are no dates in a column of which nine cells in ten are dates of one format; some if there are many.
+
+    Args:
+        column: An Arrow array of text; cells that are missing are null.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> odd_dates(pa.chunked_array([["2025-12-31"] * 9 + ["soon"]]))
+        [OddCell(text='soon', row=9, times=1, dressed=False)]
+        >>> odd_dates(pa.chunked_array([["2025-12-31", "soon"]]))
+        []
+    """
+    import pyarrow.compute as pc
+
+    there = column.drop_null()
+    some = pc.match_substring_regex(there.slice(0, _LOOKED_AT), _LIKE_A_DATE)
+    if not len(there) or 2 * pc.sum(some).as_py() < len(some):  # most columns of text: without looking at all cells
+        return []
+    most, best = SHARE * len(there), None
+    for clock in _CLOCKS:
+        for day in _FORMATS:
+            found = _strptime(column, day, clock)
+            dates = len(found) - found.null_count
+            if dates >= most:
+                most, best = dates, found
+    if best is None:
+        return []
+    rows = np.flatnonzero(pc.and_(best.is_null(), column.is_valid()).to_numpy())
+    odd: dict[str, OddCell] = {}
+    for row in rows.tolist():
+        text = column[row].as_py()
+        if text in odd:
+            odd[text] = odd[text]._replace(times=odd[text].times + 1)
+        elif len(odd) <= MOST_ODD:
+            odd[text] = OddCell(text, row, 1, dressed=False)
+    return list(odd.values())
+
+
+def with_odd_dates(field: Any, odd: list[OddCell]) -> Any:
+    """A field that says which of its texts are no dates, where the others are.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> field = with_odd_dates(pa.field("a", pa.string()), [OddCell("soon", 9, 1, dressed=False)])
+        >>> odd_dates_of(field)[0].text, odd_dates_of(pa.field("a", pa.string()))
+        ('soon', [])
+    """
+    return field.with_metadata({**(field.metadata or {}), _ODD: json.dumps([list(cell) for cell in odd]).encode()})
+
+
+def odd_dates_of(field: Any) -> list[OddCell]:
+    """What `with_odd_dates` has noted of a field.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> odd_dates_of(pa.field("a", pa.string()))
+        []
+    """
+    noted = (field.metadata or {}).get(_ODD)
+    return [] if noted is None else [OddCell(*cell) for cell in json.loads(noted)]
 
 
 def text_of_dates(dates: Any, like: Any) -> Any:
@@ -109,14 +186,24 @@ def text_of_dates(dates: Any, like: Any) -> Any:
     texts = like.drop_null()
     for clock in _CLOCKS if len(texts) else ():
         for day in _FORMATS:
-            read = pc.strptime(texts, format=day + clock, unit="s", error_is_null=True)
+            read = _strptime(texts, day, clock)
             if not read.null_count:
                 return pc.strftime(dates.cast(pa.timestamp("s"), safe=False), format=day + clock)
     return dates.cast(pa.string())
 
 
-def _reads(column: Any, form: str) -> bool:
-    """Whether every text is a date of that format."""
+def _strptime(column: Any, day: str, clock: str) -> Any:
+    """Times of texts of a format, null where they are none: strptime takes February 31 for a day of March."""
     import pyarrow.compute as pc
 
-    return bool(pc.strptime(column, format=form, unit="s", error_is_null=True).null_count == column.null_count)
+    found = pc.strptime(column, format=day + clock, unit="s", error_is_null=True)
+    if found.null_count == len(found):
+        return found
+    late = day.replace(".", "[.]").replace("%d", "(29|30|31)").replace("%m", r"\d+").replace("%Y", r"\d+")
+    beyond = pc.and_(pc.less_equal(pc.day(found), 3), pc.match_substring_regex(column, f"^{late}"))
+    return pc.if_else(beyond, None, found)
+
+
+def _reads(column: Any, day: str, clock: str) -> bool:
+    """Whether every text is a date of that format."""
+    return bool(_strptime(column, day, clock).null_count == column.null_count)

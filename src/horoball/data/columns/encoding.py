@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from horoball.data.columns.dates import UNITS, date_features, days_since_1970
-from horoball.data.columns.number_cells import decimal_of, is_text_type, text_numbers
+from horoball.data.columns.dates import UNITS, date_features, days_since_1970, odd_dates, parse_dates
+from horoball.data.columns.number_cells import about_odd, decimal_of, is_text_type, text_numbers
 from horoball.data.files.gap_words import GAP_WORDS, gap_numbers
 from horoball.data.tables.column_types import OTHER, Column, Schema
 from horoball.data.tables.number_arrays import refuse_beyond
@@ -129,11 +129,31 @@ def _as_dates(column: Column, values: Any) -> Any:
     good = pa.types.is_temporal(values.type) if column.form not in UNITS else not pa.types.is_temporal(values.type)
     if pa.types.is_null(values.type):
         return values.cast(pa.float64() if column.form in UNITS else pa.timestamp("ms"))
-    if not good or pa.types.is_string(values.type):
+    if is_text_type(values.type):
+        return _dates_of_text(column, values)
+    if not good:
         raise ValueError(
             f"Column {column.name[:40]!r} holds {values.type}, but the model was fitted to dates ({column.form})."
         )
     return values
+
+
+def _dates_of_text(column: Column, values: Any) -> Any:
+    """Dates of text that has words for missing values of the fit; others are refused, by row if they are few."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    words = pa.array((*GAP_WORDS, *column.gaps)).cast(values.type)
+    texts = pc.if_else(pc.is_in(values, words), None, values)
+    dates = parse_dates(texts, column.name) if column.form not in UNITS else None
+    if dates is None and texts.null_count < len(texts):
+        odd = odd_dates(texts)
+        if odd:
+            raise ValueError(about_odd({column.name: odd}, "", what="dates"))
+        raise ValueError(
+            f"Column {column.name[:40]!r} holds {values.type}, but the model was fitted to dates ({column.form})."
+        )
+    return texts.cast(pa.timestamp("ms")) if dates is None else dates
 
 
 def _codes(column: Column, values: Any, unseen: Unseen | None) -> np.ndarray:

@@ -99,10 +99,16 @@ def guess_schema(
         for profile in profiles
         if profile.name not in given and profile.numbers is not None and profile.odd
     }
-    if odd:
-        name = next(iter(odd))[:40]
-        more = f"to use it as text, or not at all, name its kind: --columns {name}:category, or {name}:skip"
-        raise ValueError(about_odd(odd, where, place, more=more))
+    dates = {
+        profile.name: profile.odd_dates
+        for profile in profiles
+        if profile.odd_dates and given.get(profile.name, "date") == "date"
+    }
+    for what, cells in (("numbers", odd), ("dates", dates)):
+        if cells:
+            name = next(iter(cells))[:40]
+            more = f"to use it as text, or not at all, name its kind: --columns {name}:category, or {name}:skip"
+            raise ValueError(about_odd(cells, where, place, more=more, what=what))
     for profile in profiles:
         twin = seen.setdefault(profile.digest, profile.name)
         if profile.name in given:
@@ -218,6 +224,8 @@ def _guess(profile: Profile) -> tuple[str, str, dict[str, Any]]:
         if _NAMED_ID.search(profile.name):
             return "skip", "an id, by its name", {}
         return "skip", "whole numbers beyond 2^53, which 64 bits cannot tell apart; subtract their least first", {}
+    if profile.distinct == 1 and profile.is_number and abs(profile.low) >= 2**53:
+        return "skip", f"one number, {profile.low:g}, in 64 bits, which cannot tell numbers apart that are near it", {}
     if profile.distinct == 1:
         return "skip", "the same value in every row" if not profile.missing else "one value, or missing", {}
     form = _date_form(profile)

@@ -250,7 +250,12 @@ def shown_odd(odd: Sequence[OddCell], place: Callable[[int], str] = "row {}".for
 
 
 def about_odd(
-    columns: dict[str, list[OddCell]], where: str, place: Callable[[int], str] = "row {}".format, *, more: str = ""
+    columns: dict[str, list[OddCell]],
+    where: str,
+    place: Callable[[int], str] = "row {}".format,
+    *,
+    more: str = "",
+    what: str = "numbers",
 ) -> str:
     """What is said of columns of numbers with cells that are none, and what to do.
 
@@ -259,13 +264,14 @@ def about_odd(
         where: What holds them.
         place: How a row is called.
         more: Advice beside that on the cells.
+        what: What the other cells are.
 
     Example:
         >>> about_odd({"age": [OddCell("unknown", 17, 1, dressed=False)]}, "x.csv")[:62]
         "x.csv: column 'age' holds numbers, except 'unknown' in row 17."
     """
     told = "; ".join(
-        f"column {name[:40]!r} holds numbers, except {shown_odd(odd, place)}" for name, odd in list(columns.items())[:5]
+        f"column {name[:40]!r} holds {what}, except {shown_odd(odd, place)}" for name, odd in list(columns.items())[:5]
     )
     told += f"; and {len(columns) - 5} columns more" if len(columns) > 5 else ""
     cells = [cell for odd in columns.values() for cell in odd]

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from horoball.data.columns.dates import days_since_1970
+from horoball.data.columns.dates import days_since_1970, odd_dates_of
 from horoball.data.columns.number_cells import NumberCells, OddCell, decimal_of, is_text_type
 from horoball.data.files.gap_words import GAP_WORDS, gap_numbers
 from horoball.data.tables.precision import loses_digits
@@ -58,6 +58,7 @@ class Profile:
         self._digest = hashlib.sha256()
         self.ends: tuple[int, int] | None = None  # of a type of whole numbers: the least and the largest, exactly
         self.written_whole = False  # of numbers that were text: whether none has a decimal mark
+        self.odd_dates: list[OddCell] = []  # of text of which nine cells in ten are dates: the others
         self.dictionary: list[str] = []  # of an ordered category, in its order
 
     @property
@@ -247,6 +248,8 @@ def profile_batches(schema: Any, batches: Any, where: str = "The table", gaps: S
         if pa.types.is_nested(field.type):
             raise ValueError(f"{where}: column {field.name[:40]!r} holds {field.type}, no single values. Leave it out.")
     profiles = [Profile(field.name, field.type, gaps, decimal_of(field)) for field in schema]
+    for profile, field in zip(profiles, schema, strict=True):
+        profile.odd_dates = odd_dates_of(field)
     for batch in batches:
         for profile, column in zip(profiles, batch.columns, strict=True):
             profile.add(column)

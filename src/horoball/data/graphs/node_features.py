@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from horoball.data.tables.number_arrays import check_numbers
+from horoball.data.tables.number_arrays import check_numbers, refuse_beyond
 from horoball.data.tables.table import Table
 
 __all__ = ["node_features"]
@@ -40,7 +40,9 @@ def node_features(features: Any, nodes: int, names: np.ndarray | None) -> Tensor
         raise ValueError(
             f"Expected one row of features for each of the {nodes} nodes, got features of shape {array.shape}."
         )
-    with np.errstate(over="ignore"):  # what is beyond float32 becomes infinite, and is refused as such
+    if array.dtype.kind == "f":  # whole numbers have no room beyond
+        refuse_beyond(array, [str(column) for column in range(array.shape[1])], "The array of features")
+    with np.errstate(over="ignore"):  # infinite ones, of a wider type
         array = np.array(array, np.float32)
     bad = ~np.isfinite(array)
     if bad.any():

@@ -15,7 +15,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from horoball.data.columns.dates import parse_dates
+from horoball.data.columns.dates import odd_dates, parse_dates, with_odd_dates
 from horoball.data.columns.number_cells import about_odd, decimal_of, is_text_type, text_numbers
 from horoball.data.columns.profile import Profile
 from horoball.data.files.arrow_sizes import check_feather, spend_shared
@@ -23,6 +23,7 @@ from horoball.data.files.dialect import Dialect, find_dialect
 from horoball.data.files.gap_words import GAP_WORDS
 from horoball.data.files.json_lines import check_lines
 from horoball.data.files.limits import Budget, check_held
+from horoball.data.files.parquet_schemas import is_number_type
 from horoball.data.files.spreadsheets import column_of, read_sheet
 from horoball.data.readers.delimited import parse_text
 from horoball.data.readers.registry import table_reader
@@ -333,8 +334,12 @@ def _dated(frame: Any, gaps: Sequence[str] = ()) -> Any:
         if pa.types.is_string_view(field.type):  # of polars
             column = column.cast(pa.string())
         if is_text_type(column.type):
-            dates = parse_dates(pc.if_else(pc.is_in(column, words.cast(column.type)), None, column), field.name)
+            texts = pc.if_else(pc.is_in(column, words.cast(column.type)), None, column)
+            dates = parse_dates(texts, field.name)
             column = column if dates is None else dates
+            odd = odd_dates(texts) if dates is None else []
+            if odd:
+                changed, fields[number] = True, with_odd_dates(field, odd)
         if column is not columns[number]:
             changed = True
             columns[number], fields[number] = column, pa.field(field.name, column.type, metadata=field.metadata)
@@ -383,7 +388,7 @@ def numbers_of(frame: Any, options: ReadOptions, where: str) -> ArrayTable:
         if is_text_type(column.type):
             numbers = _text_numbers(column, schema.field(name), options, where)
             column = column if numbers is None else numbers
-        if not any(test(column.type) for test in (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean)):
+        if not (is_number_type(column.type) or pa.types.is_boolean(column.type)):
             raise ValueError(
                 f"Column {name[:40]!r} of {where} holds {column.type}, not numbers. Fit it as a mixed table."
             )

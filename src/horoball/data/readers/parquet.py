@@ -16,7 +16,7 @@ import torch
 
 from horoball.data.files.limits import Budget, check_widths
 from horoball.data.files.parquet_folders import parquet_files
-from horoball.data.files.parquet_schemas import common_schema
+from horoball.data.files.parquet_schemas import common_schema, is_number_type
 from horoball.data.readers.registry import table_reader
 from horoball.data.tables.array_table import ArrayTable
 from horoball.data.tables.column_names import some_names
@@ -218,7 +218,7 @@ def _number_columns(schema: Any, aside: Sequence[str], path: str, wanted: Sequen
                 f"Column {name[:40]!r} of {path} holds {kind}, not numbers. Turn dates and times into numbers first, "
                 "for example days since the first one, or name it as the label (--label) or the rows' names (--id)."
             )
-        if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
+        if not (is_number_type(kind) or pa.types.is_boolean(kind)):
             raise ValueError(
                 f"Column {name[:40]!r} of {path} holds {kind}, not numbers. When fitting, name it as the label "
                 "(--label) or as the rows' names (--id), or drop it."

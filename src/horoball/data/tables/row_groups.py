@@ -328,10 +328,14 @@ class RowReader:
 
     def _fill(self, out: np.ndarray, column: Any, position: int, stretch: Stretch, first: int) -> None:
         """A column as float32; a missing value, or one beyond float32, is refused by its row in the table."""
+        import pyarrow as pa
+
         if column.null_count:
             bad, what, advice = column.is_null(), "a missing value", "Fill or drop such rows."
         else:
             try:
+                if pa.types.is_decimal(column.type):  # which NumPy has as objects
+                    column = column.cast(pa.float64(), safe=False)
                 values = column.to_numpy(zero_copy_only=False)
                 with np.errstate(over="raise", invalid="ignore"):
                     out[:] = values
