@@ -11,12 +11,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from benchmarks.table import markdown
-from quality.fuzzing.readers import READERS
+from quality.fuzzing.readers import READERS, STRUCTURED
 from quality.fuzzing.seeds import seeds
 from quality.fuzzing.watch import Outcome
 from quality.fuzzing.worker import Stretch, outcomes
 
 __all__ = ["main", "spread"]
+
+_ALL = READERS | STRUCTURED
 
 
 @dataclass
@@ -47,8 +49,8 @@ class Count:
 
 def spread(inputs: int, names: Sequence[str]) -> list[Stretch]:
     """So many inputs for each reader, by their weights."""
-    whole = sum(READERS[name].weight for name in names)
-    counts = {name: max(1, int(inputs * READERS[name].weight / whole)) for name in names}
+    whole = sum(_ALL[name].weight for name in names)
+    counts = {name: max(1, int(inputs * _ALL[name].weight / whole)) for name in names}
     counts[names[0]] += max(0, inputs - sum(counts.values()))  # what rounding has left over
     return [Stretch(name, 0, count) for name, count in counts.items()]
 
@@ -59,11 +61,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--inputs", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--keep", type=Path, help="folder for the inputs that something was found with")
-    parser.add_argument("--reader", action="append", choices=list(READERS), help="only this one; may be repeated")
+    parser.add_argument("--reader", action="append", choices=list(_ALL), help="only this one; may be repeated")
+    parser.add_argument(
+        "--structure", action="store_true", help="only files that are sound in themselves and ask for much"
+    )
     parser.add_argument("--number", type=int, help="only the input of this number, of one reader")
     options = parser.parse_args(arguments)
-    files, start = seeds(), time.perf_counter()
-    stretches = spread(options.inputs, options.reader or list(READERS))
+    names = options.reader or list(STRUCTURED if options.structure else READERS)
+    files, start = seeds(tuple(names)), time.perf_counter()
+    stretches = spread(options.inputs, names)
     if options.number is not None:
         stretches = [Stretch(stretch.reader, options.number, options.number + 1) for stretch in stretches]
     counts = {stretch.reader: Count() for stretch in stretches}
@@ -71,7 +77,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         counts[reader].add(outcome)
         if outcome.kind != "finding":
             continue
-        given = READERS[reader].given(options.seed, reader, number, files[reader])
+        given = _ALL[reader].given(options.seed, reader, number, files[reader])
         if counts[reader].findings[outcome.what] == 1:
             print(f"{reader}: {outcome.what}; {given.said}")
             print(f'    python -m quality.fuzz --seed {options.seed} --reader "{reader}" --number {number}', flush=True)

@@ -15,10 +15,11 @@ from quality.fuzzing.folders import FOLDERS, Folder, Given
 from quality.fuzzing.headers import hostile_description, hostile_json, hostile_tensors
 from quality.fuzzing.lines import hostile_fields, hostile_lines
 from quality.fuzzing.sheets import hostile_xml
+from quality.fuzzing.structured import STRUCTURES, load_edges
 from quality.fuzzing.tensors import hostile_numbers
 from quality.fuzzing.uses import use_embedding, use_graph, use_index, use_resume, use_run
 
-__all__ = ["READERS", "Reader"]
+__all__ = ["READERS", "STRUCTURED", "Reader"]
 
 Use = Callable[[], object]
 
@@ -39,6 +40,7 @@ class Reader:
         victims: Files that are damaged, the likelier the more often they are named; all, if none is.
         bound: Files that must not be taken from another run.
         writes: Files that the reader may leave.
+        memory: Bytes that contents may take, as by --max-memory; what the library allows without it, if 0.
     """
 
     load: Callable[[Path], Use]
@@ -48,6 +50,7 @@ class Reader:
     victims: tuple[str, ...] = ()
     bound: tuple[str, ...] = ()
     writes: tuple[str, ...] = ()
+    memory: int = 0
 
     def given(self, seed: int, name: str, number: int, files: Sequence[Folder]) -> Given:
         """Given of that number: a sound folder with one of its files damaged, or the folder itself."""
@@ -90,15 +93,6 @@ def _columns(folder: Path) -> Use:
         raise AssertionError(f"{rows} rows of {table.rows} were read")
     if table.mixed and table.schema is not None and read_fitted(path, table.schema).rows != rows:
         raise AssertionError("the same file has other rows")
-    return lambda: None
-
-
-def _edges(folder: Path) -> Use:
-    from horoball.data import read_graph
-
-    graph = read_graph(next(folder.iterdir()))
-    if int(graph.edges.max()) >= graph.nodes or int(graph.edges.min()) < 0:
-        raise AssertionError(f"an edge beyond {graph.nodes} nodes was read")
     return lambda: None
 
 
@@ -162,6 +156,9 @@ _GZIP = (*DAMAGES, *[containers.within_gzip(_TEXT)] * 10)
 # Cells are text of XML, in several members of an archive.
 _SHEET = (*DAMAGES, *[containers.within_zip((*_TEXT, *[hostile_xml] * 30))] * 20)
 
+_ALLOWED = 32 << 20  # bytes of contents, which with copies of it stay below what any input may take
+_VICTIMS = {"places": ("places.safetensors",)}
+
 READERS: dict[str, Reader] = {
     ".csv": Reader(_table, _TEXT, 10),
     ".tsv": Reader(_table, _TEXT, 4),
@@ -176,12 +173,12 @@ READERS: dict[str, Reader] = {
     ".npy": Reader(_table, _ARRAY, 5),
     ".npz": Reader(_table, _ZIP, 5),
     ".h5ad": Reader(_table, (*DAMAGES, *[containers.hostile_cells] * 10), 3),
-    "edges, lines": Reader(_edges, _TEXT, 10),
-    "edges, table": Reader(_edges, _TEXT, 8),
-    "edges, compressed": Reader(_edges, _GZIP, 4),
-    "edges, Matrix Market": Reader(_edges, _TEXT, 4),
-    "edges, NumPy": Reader(_edges, (*_ARRAY, *_ZIP[len(DAMAGES) :]), 4),
-    "edges, Parquet": Reader(_edges, (*DAMAGES, *[containers.hostile_columns] * 3), 4),
+    "edges, lines": Reader(load_edges, _TEXT, 10),
+    "edges, table": Reader(load_edges, _TEXT, 8),
+    "edges, compressed": Reader(load_edges, _GZIP, 4),
+    "edges, Matrix Market": Reader(load_edges, _TEXT, 4),
+    "edges, NumPy": Reader(load_edges, (*_ARRAY, *_ZIP[len(DAMAGES) :]), 4),
+    "edges, Parquet": Reader(load_edges, (*DAMAGES, *[containers.hostile_columns] * 3), 4),
     "MNIST": Reader(_images, (*DAMAGES, *[containers.within_gzip(DAMAGES)] * 5), 2.7),
     "graph of the paper": Reader(_paper, _TEXT, 2.7),
     "checkpoint": Reader(_checkpoint, _STORED, 8),
@@ -219,4 +216,10 @@ READERS: dict[str, Reader] = {
         victims=("z/_embedding.json",) * 2 + ("z/part-00000.parquet", "z/part-00001.parquet", "z/part-00002.parquet"),
         writes=("z/_embedding.json", "z/part-00000.parquet", "z/part-00001.parquet", "z/part-00002.parquet"),
     ),
+}
+
+# Of files that are sound and ask for much, which take longer to make and to read.
+STRUCTURED: dict[str, Reader] = {
+    f"structure, {name}": Reader(load, kinds, 1, victims=_VICTIMS.get(name, ()), memory=_ALLOWED)
+    for name, (load, kinds) in STRUCTURES.items()
 }

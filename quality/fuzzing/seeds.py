@@ -7,6 +7,7 @@ import gzip
 import io
 import lzma
 import tempfile
+import zipfile
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -40,16 +41,73 @@ _MATRIX = [
 
 
 @cache
-def seeds() -> dict[str, list[Folder]]:
-    """The files of each reader."""
+def seeds(readers: tuple[str, ...] = ()) -> dict[str, list[Folder]]:
+    """The files of each reader.
+
+    Args:
+        readers: Those that are asked for; models are trained only if one of them reads models. All, if none is named.
+    """
     files: dict[str, list[Folder]] = {}
-    for some in (_tables(), _columns(), _graphs(), _published(), _runs(), _index()):
-        files |= {reader: [dict(folder) for folder in folders] for reader, folders in some.items()}
-    files |= run_seeds() | embedding_seeds()
+    for some in (_tables(), _columns(), _graphs(), _published()):
+        files |= _copied(some)
+    files |= _structures(files) | _trees() | _places()
+    if readers and files.keys() >= set(readers):
+        return files
+    files |= _copied(_runs()) | _copied(_index()) | run_seeds() | embedding_seeds()
     for folder in files["resume, graph"]:  # so that there are graphs of the same size
         run = {name.removeprefix("run/"): data for name, data in folder.items() if name.startswith("run/")}
         files["run of a graph"].append({name: run[name] for name in ("model.safetensors", "graph.safetensors")})
-    return files
+    return files | {"structure, run": files["run of a table"], "structure, index": files["index"]}
+
+
+def _copied(some: dict[str, list[Files]]) -> dict[str, list[Folder]]:
+    return {reader: [dict(folder) for folder in folders] for reader, folders in some.items()}
+
+
+def _structures(files: dict[str, list[Folder]]) -> dict[str, list[Folder]]:
+    """The files from which those are made that ask for much."""
+    alike = {name: f"columns, {name}" for name in ("compressed", "zip", "JSON lines", "Parquet", "Excel")}
+    alike |= {"text": ".csv", "cells": ".h5ad"}
+    out = {f"structure, {name}": list(files[other]) for name, other in alike.items()}
+    arrow: list[Folder] = [{"x.arrow": data} for folder in files["columns, Feather"] for data in folder.values()]
+    out["structure, Feather"] = [*files["columns, Feather"], *arrow]
+    out["structure, NumPy"] = [*files[".npy"], *files[".npz"]]
+    lines = [*files["edges, lines"], *files["edges, compressed"]]
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr("e.txt", _EDGES[0])
+    out["structure, edges"] = [*lines, {"e.txt.zip": packed.getvalue()}]
+    out["structure, edges in arrays"] = [
+        folder for name in ("Matrix Market", "NumPy", "Parquet") for folder in files[f"edges, {name}"]
+    ]
+    return out
+
+
+def _trees() -> dict[str, list[Folder]]:
+    from horoball.hierarchy import Tree, tree_to_json
+
+    trees = [
+        Tree.from_merges([[0, 1], [2, 3]], [0.5, 1.5], names=["a", "b", "c"]),
+        Tree.from_merges([[0, 1], [2, 3], [4, 5]], [0.5, 0.7, 1.5], names=list("abcd")),
+    ]
+    return {"structure, tree": [{"tree.json": tree_to_json(tree).encode()} for tree in trees]}
+
+
+def _places() -> dict[str, list[Folder]]:
+    from horoball.data import ArrayTable
+    from horoball.estimators.places import save_places
+    from horoball.hierarchy.taxonomies import Placer
+    from horoball.training import TrainConfig
+    from horoball.training.table.train import train
+
+    torch.manual_seed(0)
+    points = torch.randn(4, 6).numpy()
+    with tempfile.TemporaryDirectory() as name:
+        run = train(ArrayTable(torch.randn(40, 6)), {"hidden": (4,)}, TrainConfig(max_epochs=1), Path(name) / "run")
+        placer = Placer(points, [[0, 0], [0, 1], [1, 2], [1, 3]], (0.1, 0.1, 1.0, 0.0, 1.0, 0.0))
+        save_places(placer, run, Path(name) / "run")
+        files = _folder(Path(name) / "run")
+    return {"structure, places": [{file: files[file] for file in ("model.safetensors", "places.safetensors")}]}
 
 
 def _saved(save: Any, *arguments: Any, **options: Any) -> bytes:
@@ -95,7 +153,6 @@ def _tables() -> dict[str, list[Files]]:
 
 def _columns() -> dict[str, list[Files]]:
     import json
-    import zipfile
 
     import pyarrow as pa
     import pyarrow.feather as feather

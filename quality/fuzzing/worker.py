@@ -9,6 +9,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import NamedTuple
@@ -80,8 +81,10 @@ def _work(
     theirs: Connection, stretches: Sequence[Stretch], seed: int | None, files: dict[str, list[Folder]], top: str
 ) -> None:
     """Read input after input in a folder of its own, from an empty working folder and home."""
-    from quality.fuzzing.readers import READERS
+    from horoball.runtime.allowance import max_memory
+    from quality.fuzzing.readers import READERS, STRUCTURED
 
+    readers = READERS | STRUCTURED
     for name in ("home", "here", "inputs", "outside"):
         (Path(top) / name).mkdir()
     os.environ |= {"HOME": str(Path(top) / "home"), "TERM": "dumb", "COLUMNS": "200"}
@@ -96,7 +99,7 @@ def _work(
         for number, sound in enumerate(files[reader] if seed is not None else files[reader][:1]):
             folder = outside.written(Path(top) / "inputs" / f"sound{number}", sound)
             try:
-                READERS[reader].load(folder)()
+                readers[reader].load(folder)()
             except ValueError:  # of MNIST and the paper's graphs the checksums are not right
                 continue
             finally:
@@ -107,10 +110,11 @@ def _work(
             if seed is None:
                 given = Given(files[reader][number], "")
             else:
-                given = READERS[reader].given(seed, reader, number, files[reader])
+                given = readers[reader].given(seed, reader, number, files[reader])
             folder = outside.written(Path(top) / "inputs" / str(number), given.files)
             try:
-                outcome = watch.judge(READERS[reader].load, folder, READERS[reader].writes)
+                with max_memory(readers[reader].memory) if readers[reader].memory else nullcontext():
+                    outcome = watch.judge(readers[reader].load, folder, readers[reader].writes)
             except BaseException as error:  # of the watch itself
                 theirs.send(("finding", f"ends the process: {error!r:.200}", 0.0))
                 raise
