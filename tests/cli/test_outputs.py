@@ -300,3 +300,13 @@ def test_the_best_weights_of_a_run_without_its_checkpoint_are_kept(rows: Path, t
     assert "Choose another folder" in refused(
         "fit", rows / "rows.csv", "-o", tmp_path / "run", "--label", "kind", *FAST
     )
+
+
+@pytest.mark.parametrize("command", ["view", "report"])
+def test_a_page_takes_no_place_of_a_model(tmp_path: Path, fitted: Path, command: str) -> None:
+    data, model = tmp_path / "x.csv", tmp_path / "model.safetensors"
+    data.write_text("a,b\n" + "".join(f"{i},{i * i}\n" for i in range(30)))
+    model.write_bytes(b"a model")
+    words = ("view", fitted, data) if command == "view" else ("report", data)
+    assert "a file that ends in .html, not 'model.safetensors'" in refused(*words, "-o", model, "--force")
+    assert model.read_bytes() == b"a model"

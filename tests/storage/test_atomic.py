@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from horoball.storage.atomic import whole_file, write_whole
+from horoball.storage.atomic import clear_parts, whole_file, write_whole
 
 
 def test_a_file_is_there_when_it_is_whole(tmp_path: Path) -> None:
@@ -49,7 +49,7 @@ def test_a_folder_that_is_not_there_is_told(tmp_path: Path) -> None:
 
 def test_a_second_writer_is_refused_and_what_a_killed_one_left_is_written_over(tmp_path: Path) -> None:
     path = tmp_path / "z.parquet"
-    (tmp_path / "z.parquet.part").write_text("left by a process that was killed")
+    (tmp_path / "z.parquet.horoball.part").write_text("left by a process that was killed")
     with whole_file(path) as file:
         with pytest.raises(ValueError, match=r"Another process is writing .*z\.parquet: process .*another name"):
             whole_file(path).__enter__()
@@ -61,10 +61,20 @@ def test_a_second_writer_is_refused_and_what_a_killed_one_left_is_written_over(t
     assert list(tmp_path.iterdir()) == [path]
 
 
+def test_files_of_others_that_end_in_part_are_kept(tmp_path: Path) -> None:
+    """As a browser names what it is downloading."""
+    for name in ("z.csv.part", "notes.safetensors.1.part"):
+        (tmp_path / name).write_text("of somebody else")
+    write_whole(tmp_path / "z.csv", "mine")
+    clear_parts(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["notes.safetensors.1.part", "z.csv", "z.csv.part"]
+    assert (tmp_path / "z.csv.part").read_text() == "of somebody else"
+
+
 @pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="folders without write access need a user")
 def test_a_folder_that_cannot_be_written_to_is_told_with_the_whole_path(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
-    with pytest.raises(PermissionError, match=str(tmp_path / "x.part")):
+    with pytest.raises(PermissionError, match=str(tmp_path / "x.horoball.part")):
         write_whole(tmp_path / "x", "")
 
 

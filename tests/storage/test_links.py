@@ -88,21 +88,24 @@ def report(run: Run, folder: Path) -> None:
 
 # Every writer of the package, and the names under which it writes.
 WRITERS: dict[str, tuple[Callable[[Run, Path], object], list[str]]] = {
-    "fit": (fit, [LAST, BEST, FINAL, METRICS, f"{METRICS}.part", LOCK]),
-    "graph fit": (graph_fit, [LAST, FINAL, METRICS, f"{METRICS}.part", GRAPH, LOCK]),
+    "fit": (fit, [LAST, BEST, FINAL, METRICS, f"{METRICS}.horoball.part", LOCK]),
+    "graph fit": (graph_fit, [LAST, FINAL, METRICS, f"{METRICS}.horoball.part", GRAPH, LOCK]),
     "save": (lambda run, folder: run.save(folder), [FINAL]),
     "index": (index, ["index.safetensors"]),
-    "embed": (lambda run, folder: embed_file(run, TABLE, folder / "z.parquet"), ["z.parquet", "z.parquet.part"]),
+    "embed": (
+        lambda run, folder: embed_file(run, TABLE, folder / "z.parquet"),
+        ["z.parquet", "z.parquet.horoball.part"],
+    ),
     "embed to a folder": (
         lambda run, folder: embed_folder(run, TABLE, folder),
-        [ABOUT, "part-00000.parquet", "part-00000.parquet.part"],
+        [ABOUT, "part-00000.parquet", "part-00000.parquet.horoball.part"],
     ),
-    "graph embed": (graph_embed, ["z.parquet", "z.parquet.part"]),
-    "sample": (sample, ["x.parquet", "x.parquet.part"]),
-    "view": (lambda run, folder: hb.view(np.zeros((1, 2)), path=folder / "m.html"), ["m.html", "m.html.part"]),
-    "report": (report, ["report.html", "report.json", "report.html.part", "report.json.part"]),
-    "export": (lambda run, folder: export(run, folder / "encoder.pt2"), ["encoder.pt2", "encoder.pt2.part"]),
-    "write": (lambda run, folder: write_whole(folder / "x", b""), ["x", "x.part"]),
+    "graph embed": (graph_embed, ["z.parquet", "z.parquet.horoball.part"]),
+    "sample": (sample, ["x.parquet", "x.parquet.horoball.part"]),
+    "view": (lambda run, folder: hb.view(np.zeros((1, 2)), path=folder / "m.html"), ["m.html", "m.html.horoball.part"]),
+    "report": (report, ["report.html", "report.json", "report.html.horoball.part", "report.json.horoball.part"]),
+    "export": (lambda run, folder: export(run, folder / "encoder.pt2"), ["encoder.pt2", "encoder.pt2.horoball.part"]),
+    "write": (lambda run, folder: write_whole(folder / "x", b""), ["x", "x.horoball.part"]),
 }
 CASES = [(writer, name) for writer, (_, names) in WRITERS.items() for name in names]
 
@@ -137,8 +140,8 @@ def test_no_writer_waits_for_a_pipe(writer: str, name: str, fitted: Run, tmp_pat
 
 def test_what_another_process_wrote_under_the_name_of_a_part_is_never_written_to(tmp_path: Path) -> None:
     """The file of another name keeps its bytes, even where a killed writer left it under two names."""
-    (tmp_path / "x.part").write_text(BEFORE)
-    (tmp_path / "kept").hardlink_to(tmp_path / "x.part")
+    (tmp_path / "x.horoball.part").write_text(BEFORE)
+    (tmp_path / "kept").hardlink_to(tmp_path / "x.horoball.part")
     with whole_file(tmp_path / "x") as file:
         file.write(b"new")
     assert (tmp_path / "kept").read_text() == BEFORE
@@ -155,10 +158,10 @@ def test_a_folder_that_is_a_link_may_be_written_to(tmp_path: Path) -> None:
 
 def test_links_that_look_like_parts_are_removed_and_not_what_they_point_to(tmp_path: Path) -> None:
     (tmp_path / "target").write_text(BEFORE)
-    (tmp_path / "last.safetensors.1.part").symlink_to(tmp_path / "target")
-    (tmp_path / "last.safetensors.2.part").mkdir()
+    (tmp_path / "last.safetensors.00000001.horoball.part").symlink_to(tmp_path / "target")
+    (tmp_path / "last.safetensors.00000002.horoball.part").mkdir()
     clear_parts(tmp_path)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["last.safetensors.2.part", "target"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["last.safetensors.00000002.horoball.part", "target"]
     assert (tmp_path / "target").read_text() == BEFORE
 
 
@@ -202,7 +205,7 @@ def test_a_file_that_is_too_large_is_refused(tmp_path: Path) -> None:
         read_file(tmp_path / "x", 100)
 
 
-@pytest.mark.parametrize("name", [METRICS, f"{METRICS}.part", LOCK])
+@pytest.mark.parametrize("name", [METRICS, f"{METRICS}.horoball.part", LOCK])
 def test_resume_does_not_write_through_a_link(name: str, tmp_path: Path) -> None:
     folder, target = tmp_path / "run", tmp_path / "profile"
     train(TABLE, {"hidden": (8,)}, TrainConfig(max_epochs=1), folder)

@@ -52,6 +52,22 @@ def test_a_second_process_is_refused_until_the_first_is_killed(tmp_path: Path, h
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("content", ["of somebody else", "process 7", "process 7 on x\nand more"])
+def test_a_file_that_is_no_lock_is_kept(tmp_path: Path, content: str) -> None:
+    (tmp_path / LOCK).write_text(content)
+    with pytest.raises(ValueError, match=r"run\.lock is no lock of a run.* Move it, or choose another folder"):
+        only_run(tmp_path).__enter__()
+    assert (tmp_path / LOCK).read_text() == content
+
+
+@pytest.mark.parametrize("content", ["", "process 7 on a machine"])
+def test_a_lock_that_was_left_is_removed(tmp_path: Path, content: str) -> None:
+    (tmp_path / LOCK).write_text(content)
+    with only_run(tmp_path):
+        pass
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_tables_and_graphs_are_refused_before_they_are_looked_at(
     tmp_path: Path, holder: subprocess.Popen[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -193,7 +193,7 @@ def test_what_a_killed_writer_left_is_removed_on_resuming(tmp_path: Path) -> Non
     config = TrainConfig(max_epochs=1)
     fit(small_model(), rows(), config, tmp_path)
     for name in ("last", "best"):
-        (tmp_path / f"{name}.safetensors.123.part").write_bytes(b"half")
+        (tmp_path / f"{name}.safetensors.0123abcd.part").write_bytes(b"half")
     fit(small_model(), rows(), config.replace(max_epochs=2), tmp_path, resume=True)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["last.safetensors", "metrics.jsonl"]
 

@@ -242,3 +242,11 @@ def test_weights_that_overflow_in_the_last_step_are_not_written(tmp_path: Path) 
 @pytest.mark.parametrize("value", ["riemannian", 10**400, [1.0], True, float("nan")])
 def test_a_number_that_is_none_is_found_before_it_is_used(value: object) -> None:
     assert not state._is_finite(value)
+
+
+def test_rates_that_group_the_optimizer_are_those_of_the_first_fit(folder: Path) -> None:
+    config = SHORT.replace(max_epochs=3, encoder_rate=0.2)
+    with pytest.raises(
+        ValueError, match=r"has encoder_rate = 1\.0, not 0\.2\. Resume with the options of the first fit"
+    ):
+        train(ArrayTable(X), {"hidden": (8,)}, config, folder, resume=True)

@@ -11,7 +11,7 @@ import typer
 if TYPE_CHECKING:
     from horoball.viewer import View
 
-__all__ = ["Force", "check_outputs", "save_page"]
+__all__ = ["Force", "check_outputs", "check_page", "save_page"]
 
 Force = Annotated[
     bool, typer.Option("--force", help="Replace a file that is there already. One that is read is never replaced.")
@@ -39,6 +39,19 @@ def check_outputs(
     own = [file for file in files if command and file.suffix.lower() == ".html" and is_sealed(file, command)]
     of_run = [] if run is None else [run / name for name in RUN_FILES]
     check_files(files, reads=[*reads, *of_run], replace=force, own=own)
+
+
+def check_page(file: Path) -> None:
+    """Refuse a page that has not the name of one: with --force it would replace a model, say.
+
+    Example:
+        >>> check_page(Path("run/model.safetensors"))
+        Traceback (most recent call last):
+        ...
+        ValueError: A page is written to a file that ends in .html, not 'model.safetensors'.
+    """
+    if file.suffix.lower() not in (".html", ".htm"):
+        raise ValueError(f"A page is written to a file that ends in .html, not {file.name!r}.")
 
 
 def save_page(page: View, file: Path, command: str) -> None:

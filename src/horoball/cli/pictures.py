@@ -22,7 +22,7 @@ from horoball.cli.arguments import (
     given,
 )
 from horoball.cli.console import app, bar, reports_errors, say
-from horoball.cli.outputs import Force, check_outputs, save_page
+from horoball.cli.outputs import Force, check_outputs, check_page, save_page
 
 __all__: list[str] = []
 
@@ -53,6 +53,7 @@ def view(
     options: dict[str, Any] = {"features": column or (), "names": names, "image_shape": image_shape, "title": title}
     options |= given(device=device, na=gap_words(na))
     check_outputs(output, force=force, reads=[data, names], run=run, command="view")
+    check_page(output)
     page = view_files(run, data, **options)
     save_page(page, output, "view")
     say(f"{len(page.html.encode()) / 1000:,.0f} kB: {output}")
@@ -107,8 +108,7 @@ def report(
     from horoball.storage.outputs import check_files
     from horoball.training.request import VECTORS, table_fit
 
-    if output.suffix.lower() == ".json":
-        raise ValueError(f"--output names an HTML file, beside which the numbers are written, got {str(output)!r}.")
+    check_page(output)
     check_files((output, numbers_of(output)), reads=[data], replace=force or is_report(output))
     if column is not None and kind is not TableKind.vectors:
         raise ValueError(f"--column is for vectors. Say so: --kind vectors --column {column}.")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -18,7 +19,10 @@ from horoball.storage.folder import open_folder
 from horoball.storage.lock import lock_file
 from horoball.storage.outputs import check_local
 
-__all__ = ["clear_parts", "whole_file", "write_whole"]
+__all__ = ["PART", "clear_parts", "whole_file", "write_whole"]
+
+PART = ".horoball.part"  # of files on their way; browsers have .part, and what they left must not be removed
+_OF_CHECKPOINT = re.compile(r"\.safetensors\.[0-9a-f]{8}(\.horoball)?\.part$")  # of version 0.1 without our name
 
 _NO_SPACE = {errno.ENOSPC, errno.EDQUOT}
 
@@ -55,10 +59,10 @@ def whole_file(path: Path, *, alone: bool = True, flush: bool = True) -> Iterato
     with open_folder(path.parent) as folder:
         folder.check_plain(path.name)
         if alone:
-            part = f"{path.name}.part"
+            part = f"{path.name}{PART}"
             handle = lock_file(folder, part, f"Another process is writing {path}", "name")
         else:
-            part = f"{path.name}.{secrets.token_hex(4)}.part"
+            part = f"{path.name}.{secrets.token_hex(4)}{PART}"
             handle = folder.create(part)
         file = os.fdopen(handle, "wb")
         try:
@@ -107,11 +111,13 @@ def clear_parts(path: Path) -> None:
     Example:
         >>> import tempfile
         >>> folder = Path(tempfile.mkdtemp())
-        >>> _ = (folder / "last.safetensors.123.part").write_bytes(b"half")
+        >>> _ = (folder / "last.safetensors.0123abcd.horoball.part").write_bytes(b"half")
         >>> clear_parts(folder)
         >>> list(folder.iterdir())
         []
     """
-    for part in path.glob("*.safetensors.*.part"):
+    for part in path.glob("*.part"):
+        if not _OF_CHECKPOINT.search(part.name):
+            continue
         if part.is_file() or part.is_symlink():  # of a link, the link itself
             part.unlink(missing_ok=True)

@@ -10,6 +10,7 @@ import errno
 import logging
 import os
 import platform
+import re
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -27,6 +28,8 @@ __all__ = ["LOCK", "lock_file", "only_run"]
 
 LOCK = "run.lock"
 _WITHOUT_LOCKS = {errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP}  # of some network file systems
+_MARK = re.compile(rb"process \d+ on [^\n]*")  # what a lock holds
+_LONGEST_MARK = 400
 _log = logging.getLogger("horoball")
 _mine = threading.local()  # folders that this thread has: `fit` may be called by what has locked the folder already
 
@@ -56,7 +59,7 @@ def only_run(folder: Path | None) -> Iterator[None]:
         yield
         return
     with open_folder(folder) as opened:
-        file = lock_file(opened, LOCK, f"Another run is in {folder}", "folder")
+        file = lock_file(opened, LOCK, f"Another run is in {folder}", "folder", marked=True)
         held.add(place)
         try:
             yield
@@ -70,7 +73,7 @@ def only_run(folder: Path | None) -> Iterator[None]:
                 os.close(file)
 
 
-def lock_file(folder: Folder, name: str, busy: str, other: str) -> int:
+def lock_file(folder: Folder, name: str, busy: str, other: str, *, marked: bool = False) -> int:
     """Create a file and lock it; one that a killed process has left is removed first, never written to.
 
     Args:
@@ -78,6 +81,8 @@ def lock_file(folder: Folder, name: str, busy: str, other: str) -> int:
         name: Name of the file.
         busy: What to say if another process has it.
         other: What to choose another of.
+        marked: Whether a file that is left must say that a process of ours made it: somebody else may have given that
+            name to a file, which is refused then.
 
     Returns:
         The open file, which is locked until it is closed.
@@ -91,7 +96,7 @@ def lock_file(folder: Folder, name: str, busy: str, other: str) -> int:
         try:
             file = folder.create(name)
         except FileExistsError:
-            _remove_left(folder, name, busy, other)
+            _remove_left(folder, name, busy, other, marked=marked)
             continue
         _lock(file, folder, busy, other)
         if _has_name(file, folder, name):
@@ -103,12 +108,18 @@ def lock_file(folder: Folder, name: str, busy: str, other: str) -> int:
     return file
 
 
-def _remove_left(folder: Folder, name: str, busy: str, other: str) -> None:
+def _remove_left(folder: Folder, name: str, busy: str, other: str, *, marked: bool) -> None:
     """Remove a file that a killed process has left; refuses one that a process still has."""
     try:
         file = folder.open(name, write=True)
     except FileNotFoundError:
         return  # its owner has just finished
+    said = os.read(file, _LONGEST_MARK)
+    if marked and said and not _MARK.fullmatch(said):  # nothing, where a disk was full
+        os.close(file)
+        raise ValueError(
+            f"{folder.path / name} is no lock of a run, though it has its name. Move it, or choose another {other}."
+        )
     if fcntl is None:
         os.close(file)
         try:

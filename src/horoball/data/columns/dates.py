@@ -14,6 +14,7 @@ __all__ = [
     "UNITS",
     "date_features",
     "days_since_1970",
+    "may_be_dates",
     "odd_dates",
     "odd_dates_of",
     "parse_dates",
@@ -64,6 +65,28 @@ _log = logging.getLogger("horoball")
 _LOOKED_AT = 20  # cells that tell whether a column of text is looked at as one of dates
 _ODD = b"horoball.odd_dates"  # key of the metadata of a field
 _CLOCKS = ("", " %H:%M", " %H:%M:%S", "T%H:%M:%S")
+
+
+def may_be_dates(column: Any, gaps: Any) -> bool:
+    """Whether cells at the beginning of a column of text look like dates: most columns need not be looked at whole.
+
+    Args:
+        column: An Arrow array of text.
+        gaps: An Arrow array of words that stand for a missing value.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> may_be_dates(pa.chunked_array([["NA", "31.12.2025", "soon"]]), pa.array(["NA"]))
+        True
+    """
+    import pyarrow.compute as pc
+
+    first = column.slice(0, 10 * _LOOKED_AT)
+    first = first.filter(pc.invert(pc.is_in(first, gaps.cast(column.type)))).drop_null()
+    if not len(first):
+        return len(column) > 10 * _LOOKED_AT
+    some = pc.match_substring_regex(first.slice(0, _LOOKED_AT), _LIKE_A_DATE)
+    return bool(2 * pc.sum(some).as_py() >= len(some))
 
 
 def parse_dates(column: Any, name: str = "") -> Any:

@@ -10,6 +10,7 @@ import numpy as np
 from horoball.data.columns.dates import UNITS, date_features, days_since_1970, odd_dates, parse_dates
 from horoball.data.columns.number_cells import about_odd, decimal_of, is_text_type, text_numbers
 from horoball.data.files.gap_words import GAP_WORDS, gap_numbers
+from horoball.data.files.parquet_schemas import shown_type
 from horoball.data.tables.column_types import OTHER, Column, Schema
 from horoball.data.tables.number_arrays import refuse_beyond
 
@@ -108,8 +109,8 @@ def _encoded(column: Column, values: Any, unseen: Unseen | None) -> np.ndarray:
         or pa.types.is_null(values.type)
     ):
         raise ValueError(
-            f"Column {column.name[:40]!r} holds {values.type}, but the model was fitted to numbers ({column.kind}). "
-            "Give it numbers."
+            f"Column {column.name[:40]!r} holds {shown_type(values.type)}, but the model was fitted to numbers "
+            f"({column.kind}). Give it numbers."
         )
     x = values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
     if sentinels := gap_numbers(column.gaps):
@@ -133,7 +134,8 @@ def _as_dates(column: Column, values: Any) -> Any:
         return _dates_of_text(column, values)
     if not good:
         raise ValueError(
-            f"Column {column.name[:40]!r} holds {values.type}, but the model was fitted to dates ({column.form})."
+            f"Column {column.name[:40]!r} holds {shown_type(values.type)}, but the model was fitted to dates "
+            f"({column.form})."
         )
     return values
 
@@ -151,7 +153,8 @@ def _dates_of_text(column: Column, values: Any) -> Any:
         if odd:
             raise ValueError(about_odd({column.name: odd}, "", what="dates"))
         raise ValueError(
-            f"Column {column.name[:40]!r} holds {values.type}, but the model was fitted to dates ({column.form})."
+            f"Column {column.name[:40]!r} holds {shown_type(values.type)}, but the model was fitted to dates "
+            f"({column.form})."
         )
     return texts.cast(pa.timestamp("ms")) if dates is None else dates
 

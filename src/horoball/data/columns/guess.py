@@ -17,6 +17,7 @@ from horoball.data.columns.dates import UNITS
 from horoball.data.columns.encoding import level_text
 from horoball.data.columns.number_cells import MOST_ODD, NumberCellWarning, OddCell, about_odd, shown_odd
 from horoball.data.columns.profile import Profile
+from horoball.data.files.parquet_schemas import shown_type
 from horoball.data.tables.column_types import KINDS, OTHER, Column, Schema, closest
 
 __all__ = ["guess_column", "guess_schema", "parse_kinds"]
@@ -239,7 +240,7 @@ def _guess(profile: Profile) -> tuple[str, str, dict[str, Any]]:
         return _guess_numbers(profile)
     if profile.is_text:
         return _guess_text(profile)
-    return "skip", f"holds {profile.type}, which is no number, text or date", {}
+    return "skip", f"holds {shown_type(profile.type)}, which is no number, text or date", {}
 
 
 def _guess_numbers(profile: Profile) -> tuple[str, str, dict[str, Any]]:

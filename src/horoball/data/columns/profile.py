@@ -12,6 +12,7 @@ import numpy as np
 from horoball.data.columns.dates import days_since_1970, odd_dates_of
 from horoball.data.columns.number_cells import NumberCells, OddCell, decimal_of, is_text_type
 from horoball.data.files.gap_words import GAP_WORDS, gap_numbers
+from horoball.data.files.parquet_schemas import check_single
 from horoball.data.tables.precision import loses_digits
 
 __all__ = ["Profile", "profile_batches"]
@@ -224,7 +225,8 @@ class Profile:
             steps = np.diff(x if self._last is None else np.concatenate(([self._last], x)))
         self.rising, self.falling = self.rising and bool((steps > 0).all()), self.falling and bool((steps < 0).all())
         self._last = float(x[-1])
-        self._sample.append(x[:: max(1, len(x) // _SAMPLE)])
+        # A copy: a view would keep all numbers of the batch for as long as there is a profile.
+        self._sample.append(x[:: max(1, len(x) // _SAMPLE)].copy())
 
 
 def profile_batches(schema: Any, batches: Any, where: str = "The table", gaps: Sequence[str] = ()) -> list[Profile]:
@@ -242,11 +244,7 @@ def profile_batches(schema: Any, batches: Any, where: str = "The table", gaps: S
         >>> [profile.missing for profile in profile_batches(table.schema, table.to_batches())]
         [0, 1]
     """
-    import pyarrow as pa
-
-    for field in schema:
-        if pa.types.is_nested(field.type):
-            raise ValueError(f"{where}: column {field.name[:40]!r} holds {field.type}, no single values. Leave it out.")
+    check_single(schema, where)
     profiles = [Profile(field.name, field.type, gaps, decimal_of(field)) for field in schema]
     for profile, field in zip(profiles, schema, strict=True):
         profile.odd_dates = odd_dates_of(field)

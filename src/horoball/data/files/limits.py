@@ -156,7 +156,7 @@ def check_widths(texts: Iterable[object], what: str) -> None:
         what: What they are, for the message.
 
     Raises:
-        ValueError: The array would take over 100 times as much as the texts.
+        ValueError: The array would take over 100 times as much as the texts, or more than the user allows.
 
     Example:
         >>> check_widths(["x" * 10**5, *"ab" * 10**3], "The labels")
@@ -170,6 +170,7 @@ def check_widths(texts: Iterable[object], what: str) -> None:
         if isinstance(text, str):
             total += len(text)
             longest = text if len(text) > len(longest) else longest
-    if _CHARACTER * len(longest) * count > _FREE + _WIDER * total:
+    given = given_memory()
+    if _CHARACTER * len(longest) * count > (_FREE + _WIDER * total if given is None else given):
         shown = f"{longest[:20]}…"
         raise ValueError(f"{what} have a text of {len(longest):,} characters among short ones: {shown!r}. Shorten it.")

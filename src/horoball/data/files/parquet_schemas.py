@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
-__all__ = ["common_schema", "is_number_type"]
+__all__ = ["check_single", "common_schema", "is_number_type", "shown_type"]
+
+_LONGEST = 60  # characters of the name of a type
 
 
 def common_schema(schemas: Sequence[Any], paths: Sequence[str], chosen: Collection[str] | None = None) -> Any:
@@ -39,8 +41,8 @@ def common_schema(schemas: Sequence[Any], paths: Sequence[str], chosen: Collecti
             kind = _common(mine.type, other.type)
             if kind is None:
                 raise ValueError(
-                    f"Column {mine.name[:40]!r} holds {mine.type} in {paths[source[place]]} and {other.type} in "
-                    f"{paths[number]}. Write it with one type in all files."
+                    f"Column {mine.name[:40]!r} holds {shown_type(mine.type)} in {paths[source[place]]} and "
+                    f"{shown_type(other.type)} in {paths[number]}. Write it with one type in all files."
                 )
             if kind != mine.type:
                 fields[place], source[place] = mine.with_type(kind), number
@@ -58,6 +60,36 @@ def is_number_type(kind: Any) -> bool:
     import pyarrow as pa
 
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
+
+
+def check_single(fields: Iterable[Any], where: str) -> None:
+    """Refuse columns of lists and records, which are no labels and no names of rows.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> check_single([pa.field("a", pa.list_(pa.int8()))], "The table")
+        Traceback (most recent call last):
+        ...
+        ValueError: The table: column 'a' holds list<item: int8>, no single values. Leave it out.
+    """
+    import pyarrow as pa
+
+    for field in fields:
+        if pa.types.is_nested(field.type):
+            kind = shown_type(field.type)
+            raise ValueError(f"{where}: column {field.name[:40]!r} holds {kind}, no single values. Leave it out.")
+
+
+def shown_type(kind: Any) -> str:
+    """An Arrow type in a message: records are named by all they hold, which may be thousands of lines.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> shown_type(pa.struct({f"a{i}": pa.int8() for i in range(100)}))
+        'struct<a0: int8, a1: int8, a2: int8, a3: int8, a4: int8, a5:…'
+    """
+    text = str(kind)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
 def _common(one: Any, other: Any) -> Any:

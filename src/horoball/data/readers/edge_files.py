@@ -20,6 +20,7 @@ __all__ = ["read_edge_file"]
 
 _NETWORKX = {"graphml": "GraphML", "gml": "GML", "gexf": "GEXF"}
 _PART = 1 << 20  # bytes that are decompressed at once
+_EDGE = 128  # bytes that a line of text takes on the way: two ids, their order, their numbers and copies of these
 _COMPRESSED = (".gz", ".bz2", ".xz", ".zst", ".zip")
 
 
@@ -57,6 +58,8 @@ def read_edge_file(path: str, comment: str | None = None) -> Ends | np.ndarray |
             # scipy reads on beyond a last line that has no end (version 1.17), and ends the process.
             _check_entries(io.BytesIO(data + b"\n"), len(data))
             return scipy.io.mmread(io.BytesIO(data + b"\n"))
+    with parsing(path):
+        check_held(_EDGE * data.count(b"\n"), _stored(path), "the list of its edges")
     return EdgeLines(path, data, {".csv": ",", ".tsv": "\t"}.get(ending), comment).ends()
 
 

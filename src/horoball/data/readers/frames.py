@@ -15,7 +15,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from horoball.data.columns.dates import odd_dates, parse_dates, with_odd_dates
+from horoball.data.columns.dates import may_be_dates, odd_dates, parse_dates, with_odd_dates
 from horoball.data.columns.number_cells import about_odd, decimal_of, is_text_type, text_numbers
 from horoball.data.columns.profile import Profile
 from horoball.data.files.arrow_sizes import check_feather, spend_shared
@@ -23,7 +23,7 @@ from horoball.data.files.dialect import Dialect, find_dialect
 from horoball.data.files.gap_words import GAP_WORDS
 from horoball.data.files.json_lines import check_lines
 from horoball.data.files.limits import Budget, check_held
-from horoball.data.files.parquet_schemas import is_number_type
+from horoball.data.files.parquet_schemas import check_single, is_number_type, shown_type
 from horoball.data.files.spreadsheets import column_of, read_sheet
 from horoball.data.readers.delimited import parse_text
 from horoball.data.readers.registry import table_reader
@@ -333,7 +333,7 @@ def _dated(frame: Any, gaps: Sequence[str] = ()) -> Any:
             column = pa.chunked_array([seconds.to_numpy() / 1000])
         if pa.types.is_string_view(field.type):  # of polars
             column = column.cast(pa.string())
-        if is_text_type(column.type):
+        if is_text_type(column.type) and may_be_dates(column, words):
             texts = pc.if_else(pc.is_in(column, words.cast(column.type)), None, column)
             dates = parse_dates(texts, field.name)
             column = column if dates is None else dates
@@ -382,6 +382,7 @@ def numbers_of(frame: Any, options: ReadOptions, where: str) -> ArrayTable:
 
     names, schema = list(frame.column_names), frame.schema  # to ask a table for it takes as long as it has columns
     columns, label, ids, name_column = choose(names, with_index(options, names, where), where)
+    check_single((schema.field(name) for name in (label, ids) if name is not None), where)
     arrays = []
     for name in columns:
         column = frame.column(name)
@@ -390,7 +391,8 @@ def numbers_of(frame: Any, options: ReadOptions, where: str) -> ArrayTable:
             column = column if numbers is None else numbers
         if not (is_number_type(column.type) or pa.types.is_boolean(column.type)):
             raise ValueError(
-                f"Column {name[:40]!r} of {where} holds {column.type}, not numbers. Fit it as a mixed table."
+                f"Column {name[:40]!r} of {where} holds {shown_type(column.type)}, not numbers. Fit it as a "
+                "mixed table."
             )
         if column.null_count:
             row = int(np.flatnonzero(column.is_null().to_numpy())[0])

@@ -20,6 +20,7 @@ from horoball.data.columns.encoding import Unseen, encode
 from horoball.data.columns.guess import guess_schema
 from horoball.data.columns.profile import Profile, profile_batches
 from horoball.data.files.gap_words import gap_words
+from horoball.data.files.parquet_schemas import check_single
 from horoball.data.files.parse_errors import parsing
 from horoball.data.readers.delimited import line_of, refuse_numbers
 from horoball.data.readers.frames import ending_of, frame_of, gives_arrow, labels_of, numbers_of
@@ -305,6 +306,7 @@ def _alike(profiles: Sequence[Profile]) -> dict[str, str]:
 
 
 def _table(frame: Any, schema: Schema, chosen: Chosen) -> ArrayTable:
+    check_single((frame.schema.field(name) for name in _aside(chosen)), "The table")
     unseen = Unseen()
     x = np.ascontiguousarray(encode(schema, frame, unseen))
     _tell(unseen)

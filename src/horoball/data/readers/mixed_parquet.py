@@ -13,7 +13,7 @@ from horoball.data.columns.encoding import Unseen, encode
 from horoball.data.columns.profile import Profile, profile_batches
 from horoball.data.files.parquet_folders import parquet_files
 from horoball.data.files.parquet_schemas import common_schema
-from horoball.data.readers.parquet import MAX_BYTES_IN_MEMORY, ParquetTable
+from horoball.data.readers.parquet import ParquetTable, most_in_memory
 from horoball.data.tables.column_roles import ReadOptions, choose, with_index
 from horoball.data.tables.column_types import Schema
 from horoball.data.tables.row_groups import ParquetFiles, RowReader, Stretch
@@ -131,7 +131,7 @@ class MixedParquetTable(ParquetTable):
 
     def held(self) -> Table:
         """The same table in memory, if it is small; this one if it is not."""
-        if self.decoded_bytes() > MAX_BYTES_IN_MEMORY:
+        if self.decoded_bytes() > most_in_memory():
             return self
         table = self.in_memory()
         table.schema = self.schema

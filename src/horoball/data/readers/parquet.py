@@ -16,7 +16,7 @@ import torch
 
 from horoball.data.files.limits import Budget, check_widths
 from horoball.data.files.parquet_folders import parquet_files
-from horoball.data.files.parquet_schemas import common_schema, is_number_type
+from horoball.data.files.parquet_schemas import check_single, common_schema, is_number_type, shown_type
 from horoball.data.readers.registry import table_reader
 from horoball.data.tables.array_table import ArrayTable
 from horoball.data.tables.column_names import some_names
@@ -25,12 +25,25 @@ from horoball.data.tables.precision import loses_digits, tell_names
 from horoball.data.tables.row_groups import ParquetFiles, RowReader, Stretch
 from horoball.data.tables.streamed import StreamedTable
 from horoball.data.tables.table import Table
+from horoball.runtime.allowance import given_memory
 
-__all__ = ["ParquetTable", "read_parquet"]
+__all__ = ["ParquetTable", "most_in_memory", "read_parquet"]
 
 MAX_BYTES_IN_MEMORY = 256 << 20  # of a decoded table; larger ones are streamed
 _BLOCK = 1 << 16  # rows shuffled together
 _BLOCK_VALUES = 1 << 24  # numbers of a block: 64 MiB
+
+
+def most_in_memory() -> int:
+    """Bytes of a decoded table that is held; a larger one is streamed. No more than the user allows.
+
+    Example:
+        >>> from horoball.runtime.allowance import max_memory
+        >>> with max_memory("1MB"):
+        ...     most_in_memory()
+        1000000
+    """
+    return min(MAX_BYTES_IN_MEMORY, given_memory() or MAX_BYTES_IN_MEMORY)
 
 
 @table_reader(".parquet")
@@ -55,7 +68,7 @@ def read_parquet(path: str, options: ReadOptions) -> Table:
     chosen = choose(names, with_index(options, names, files[0]), files[0])
     table = ParquetTable(files, chosen.label, chosen.ids, None if options.columns is None else chosen.features)
     table.name_column = chosen.name_column
-    streamed = table.decoded_bytes() > MAX_BYTES_IN_MEMORY if options.streamed == "auto" else options.streamed
+    streamed = table.decoded_bytes() > most_in_memory() if options.streamed == "auto" else options.streamed
     return table if streamed else table.in_memory()
 
 
@@ -95,6 +108,7 @@ class ParquetTable(StreamedTable):
         schemas, aside = self._files.schemas(), [name for name in (label, ids) if name is not None]
         self.columns = self._features(schemas[0], aside, paths[0], columns)
         self._schema = common_schema(schemas, paths, {*self.columns, *aside})
+        check_single((self._schema.field(name) for name in aside), paths[0])
         for number, path in enumerate(paths):
             file = self._files.open(number)
             if number:
@@ -215,13 +229,14 @@ def _number_columns(schema: Any, aside: Sequence[str], path: str, wanted: Sequen
         kind = fields[place[name]].type
         if pa.types.is_temporal(kind):
             raise ValueError(
-                f"Column {name[:40]!r} of {path} holds {kind}, not numbers. Turn dates and times into numbers first, "
-                "for example days since the first one, or name it as the label (--label) or the rows' names (--id)."
+                f"Column {name[:40]!r} of {path} holds {shown_type(kind)}, not numbers. Turn dates and times into "
+                "numbers first, for example days since the first one, or name it as the label (--label) or the "
+                "rows' names (--id)."
             )
         if not (is_number_type(kind) or pa.types.is_boolean(kind)):
             raise ValueError(
-                f"Column {name[:40]!r} of {path} holds {kind}, not numbers. When fitting, name it as the label "
-                "(--label) or as the rows' names (--id), or drop it."
+                f"Column {name[:40]!r} of {path} holds {shown_type(kind)}, not numbers. When fitting, name it as the "
+                "label (--label) or as the rows' names (--id), or drop it."
             )
     if not columns:
         raise ValueError(f"{path} has no column of numbers. Expected at least one, beside a label.")

@@ -1,0 +1,70 @@
+"""What --max-memory says holds for all that a file becomes on the way, and messages are short whatever it holds."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.feather as feather
+import pyarrow.parquet as pq
+import pytest
+
+from horoball.data import read, read_graph
+from horoball.data.columns.profile import Profile
+from horoball.data.readers.mixed import read_columns
+from horoball.data.readers.parquet import ParquetTable
+from horoball.runtime.allowance import max_memory
+
+
+def test_a_profile_keeps_none_of_a_batch_but_its_sample() -> None:
+    profile = Profile("a", pa.float64())
+    for _ in range(3):
+        profile.add(pa.array(np.random.default_rng(0).normal(size=1 << 16)))
+    assert all(part.base is None and part.nbytes <= 1 << 17 for part in profile._sample)
+
+
+def test_a_table_beyond_what_is_allowed_is_streamed(tmp_path: Path) -> None:
+    path = str(tmp_path / "rows.parquet")
+    pq.write_table(pa.table({"a": np.arange(1e5) % 50, "b": np.arange(1e5) % 7, "t": ["u", "v"] * 50_000}), path)
+    for columns in (["a", "b"], None):
+        with max_memory("400kB"):
+            table = read_columns(path) if columns is None else read(path, columns=columns)
+        assert isinstance(table, ParquetTable)
+    assert not isinstance(read_columns(path), ParquetTable)
+
+
+def test_labels_whose_array_would_be_larger_than_allowed_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text("kind,x,y\n" + "".join(f"{'u' * 500}{i},{i},{i * i % 11}\n" for i in range(1000)))
+    with max_memory("1MB"), pytest.raises(ValueError, match="have a text of 503 characters"):
+        read_columns(str(path), "kind")
+    assert read_columns(str(path), "kind").rows == 1000
+
+
+def test_compressed_edges_count_as_what_they_become(tmp_path: Path) -> None:
+    path = tmp_path / "e.txt.gz"
+    path.write_bytes(gzip.compress(b"1 2\n" * 10**6))
+    with pytest.raises(ValueError, match="the list of its edges tells of 128,000,000 bytes"):
+        read_graph(path)
+    with max_memory("200MB"):
+        assert read_graph(path).nodes == 2
+
+
+RECORDS = pa.array([{f"k{i}": {"a": [i]} for i in range(500)}] * 3)
+
+
+@pytest.mark.parametrize("ending", ["parquet", "feather"])
+@pytest.mark.parametrize("role", ["label", "ids", "feature"])
+def test_records_are_refused_in_few_words(tmp_path: Path, ending: str, role: str) -> None:
+    table, path = pa.table({"kind": RECORDS, "x": [0.5, 1.5, 2.5], "y": [1.0, 2.0, 4.5]}), tmp_path / f"rows.{ending}"
+    if ending == "parquet":
+        pq.write_table(table, path)
+    else:
+        feather.write_feather(table, str(path))
+    options = {} if role == "feature" else {role: "kind"}
+    for reading in (read, read_columns):
+        with pytest.raises(ValueError, match="holds struct<k0: struct<a: list") as caught:
+            reading(str(path), **options)
+        assert len(str(caught.value)) < 500
