@@ -78,7 +78,7 @@ def _beside(victims: Sequence[str]) -> list[str]:
     """Names of files that a writer may use before a file has its own; {pid} is the reader's process."""
     names = sorted(set(victims))
     locks = {str(PurePosixPath(name).parent / "run.lock") for name in names}
-    return [f"{name}{mark}" for name in names for mark in (".part", ".{pid}.part", ".lock")] + sorted(locks)
+    return [f"{name}{mark}" for name in names for mark in (".horoball.part", ".{pid}.part", ".lock")] + sorted(locks)
 
 
 FOLDERS: tuple[FolderDamage, ...] = (_exchange, _exchange, _exchange, _missing, _empty, _irregular, _link, _link, _link)

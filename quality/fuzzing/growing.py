@@ -164,7 +164,7 @@ def _columns(what: int, rows: int, length: int) -> Any:
             nested = pa.StructArray.from_arrays(
                 [nested, nested] if rows < 10 else [nested], ["a", "b"][: 1 + (rows < 10)]
             )
-            if nested.type.num_fields == 2 and nested.nbytes > 1 << 20:
+            if nested.type.num_fields == 2 and nested.nbytes > 1 << 16:
                 break
         return pa.table({"kind": nested, "x": x})
     if what == 8:  # numbers that are all alike, one array in several columns

@@ -221,7 +221,10 @@ def grown_places(rng: Random, data: bytes, others: Sequence[bytes]) -> bytes:
     file = stored(data)
     if file is None or not {"points", "levels"} <= file.tensors.keys() or rng.random() < 0.3:
         return repeated_tensors(rng, data, others)
-    points, state = file.tensors["points"].array, file.state
+    try:
+        points, state = file.tensors["points"].array, file.state
+    except (ValueError, LookupError, RecursionError):  # another damage was before
+        return data
     rows, deep = rng.choice((0, 1, 4, 300, 3000)), rng.choice((0, 1, 2, 50, 500))
     deep = min(deep, 50) if rows > 300 else deep
     shape = rng.choice(("alike", "apart", "chain", "wild"))

@@ -167,7 +167,7 @@ REFUSED: dict[str, tuple[str, Change]] = {
     "a pipe as a model": ("run of a table", placed(MODEL, Special("pipe"))),
     "a pipe to go on from": ("resume, table", placed(LAST, Special("pipe"))),
     "a link as a lock": ("resume, table", placed("run/run.lock", CANARY)),
-    "a link where metrics are written": ("resume, table", placed("run/metrics.jsonl.part", CANARY)),
+    "a link where metrics are written": ("resume, table", placed("run/metrics.jsonl.horoball.part", CANARY)),
     "an embedding's record that is a list": ("embedding folder", placed("z/_embedding.json", b"[]")),
     "an embedding's record that is empty": ("embedding folder", placed("z/_embedding.json", b"")),
     "an embedding's record of other rows": ("embedding folder", exchanged("z/_embedding.json")),
