@@ -7,6 +7,7 @@ import zlib
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -38,7 +39,8 @@ def load_structured(folder: Path) -> Use:
     elif way == 0:
         table = read(path, "kind", label_may_miss=True)
     else:
-        table = read_columns(path, **({}, {"label": "kind"}, {"ids": "kind"})[way - 1])
+        ways: tuple[dict[str, Any], ...] = ({}, {"label": "kind"}, {"ids": "kind"})
+        table = read_columns(path, **ways[way - 1])
     rows = sum(len(block) for block in table.blocks(4096))
     if rows != table.rows:
         raise AssertionError(f"{rows} rows of {table.rows} were read")

@@ -29,8 +29,8 @@ _HOMES = {
 # Seed, batch size and validation fraction decide which rows are held out and which rows a step sees: with other values,
 # rows trained on would be used for validation. The two rates group the parameters of the optimizer, whose state is kept
 # by their places in it. The others define the loss, which has to stay comparable.
-_FIXED_TRAINING = ("seed", "batch_size", "validation", "beta", "distance_weight", "locality", "kl", "samples")
-_FIXED_TRAINING += ("encoder_rate", "scale_rate")
+_OF_LOSS = ("beta", "distance_weight", "locality", "kl", "samples")
+_FIXED_TRAINING = ("seed", "batch_size", "validation", *_OF_LOSS, "encoder_rate", "scale_rate")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -68,3 +68,11 @@ def test_records_are_refused_in_few_words(tmp_path: Path, ending: str, role: str
         with pytest.raises(ValueError, match="holds struct<k0: struct<a: list") as caught:
             reading(str(path), **options)
         assert len(str(caught.value)) < 500
+
+
+def test_a_long_cell_among_numbers_is_refused_in_few_words(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text("x,z\n" + "".join(f"{i},{i % 5}\n" for i in range(50)) + "y" * 10_000 + ",1\n")
+    with pytest.raises(ValueError, match="holds numbers, except 'yyy") as caught:
+        read_columns(str(path))
+    assert len(str(caught.value)) < 500

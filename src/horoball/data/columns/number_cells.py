@@ -28,6 +28,7 @@ __all__ = [
 
 SHARE = 0.9  # of the cells: from here on a column is one of numbers
 MOST_ODD = 100  # different texts of a column that are kept to be named
+_SHOWN = 40  # characters of a text that a message has
 _NAMED = 3  # of them that a message names
 _PLAIN = {
     ".": r"^\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?\s*$",
@@ -275,7 +276,7 @@ def about_odd(
     )
     told += f"; and {len(columns) - 5} columns more" if len(columns) > 5 else ""
     cells = [cell for odd in columns.values() for cell in odd]
-    words = list(dict.fromkeys(cell.text for cell in cells if not cell.dressed))[:_NAMED]
+    words = list(dict.fromkeys(cell.text for cell in cells if not cell.dressed and len(cell.text) <= _SHOWN))[:_NAMED]
     one = sum(cell.times for cell in cells) == 1
     that, they = ("that cell", "it stands for a missing value") if one else ("such cells", "they are missing values")
     advice = [f"Correct {that}"]
