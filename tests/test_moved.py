@@ -33,6 +33,7 @@ def test_a_module_that_has_moved_is_found_and_warns(monkeypatch: pytest.MonkeyPa
     with pytest.warns(DeprecationWarning, match=r"is horoball\.manifolds\.poincare_ball since"):
         from horoball.old_manifolds.ball import PoincareBall as Same  # type: ignore[import-not-found]
     assert PoincareBall is Same
+    assert callable(sys.modules["horoball.old_manifolds.ball"])
     assert mlp.__module__ == "horoball.nn.mlp"
     assert [warning.filename for warning in told] == [HERE]
     for name in ("horoball.old_manifolds", "horoball.old_manifolds.ball"):

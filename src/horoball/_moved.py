@@ -31,10 +31,10 @@ def moved_names(module: str) -> Callable[[str], Any]:
     """A `__getattr__` for a module that has given names to another.
 
     Example:
-        >>> moved_names("horoball.training.record")("wings")
+        >>> moved_names("horoball.training")("wings")
         Traceback (most recent call last):
         ...
-        AttributeError: module 'horoball.training.record' has no attribute 'wings'
+        AttributeError: module 'horoball.training' has no attribute 'wings'
     """
 
     def __getattr__(name: str) -> Any:  # noqa: N807  as a module has it
@@ -45,6 +45,16 @@ def moved_names(module: str) -> Callable[[str], Any]:
         return getattr(import_module(new), name)
 
     return __getattr__
+
+
+class _Moved(ModuleType):
+    """A module under its old path.
+
+    Python gives it to the package as an attribute, over a function of the same name: `cells.simulate` is such a one.
+    """
+
+    def __call__(self, *args: Any, **options: Any) -> Any:
+        return getattr(self, self.__name__.rpartition(".")[2])(*args, **options)
 
 
 class _OldPaths(Loader):
@@ -58,8 +68,9 @@ class _OldPaths(Loader):
             return None
         return ModuleSpec(name, self, is_package=any(other.startswith(f"{name}.") for other in MODULES))
 
-    def create_module(self, spec: ModuleSpec) -> None:
-        """As usual."""
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        """A module that can be called, if a function of its package has its name."""
+        return _Moved(spec.name)
 
     def exec_module(self, module: ModuleType) -> None:
         """Warn whoever imports it."""
