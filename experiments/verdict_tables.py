@@ -1,6 +1,6 @@
 """Tables whose structure is known, for the error rates of the verdict: flat, blobs, loops, nested, branching.
 
-Every column is standardized, as `horoball report` does. Sizes, dimensions and noise vary from table to table.
+Sizes, dimensions and noise vary from table to table.
 """
 
 from __future__ import annotations
@@ -9,25 +9,28 @@ import zlib
 from collections.abc import Callable
 
 import numpy as np
+from scipy.spatial.distance import pdist
 
+from experiments.branch_support import TREES
 from horoball.data import branching_diffusion
 
-__all__ = ["FAMILIES", "simulated"]
+__all__ = ["FAMILIES", "GRID", "simulated"]
 
 Random = np.random.Generator
 
 
 def simulated(kind: str, seed: int) -> np.ndarray:
-    """One table of a kind, 200 or 300 rows (a branching diffusion as many as its tree has).
+    """One table of a kind, 200 or 300 rows (a branching diffusion as many as its tree has, the grid of blobs 150).
 
     Example:
         >>> simulated("uniform", 0).shape[0] in (200, 300)
         True
     """
     rng = np.random.default_rng((seed, zlib.crc32(kind.encode())))
+    if kind in GRID:
+        return GRID[kind](rng, 150)
     makers = {name: maker for family in FAMILIES.values() for name, maker in family.items()}
-    x = makers[kind](rng, int(rng.choice((200, 300))))
-    return (x - x.mean(0)) / x.std(0)
+    return makers[kind](rng, int(rng.choice((200, 300))))
 
 
 def _normal(rng: Random, n: int) -> np.ndarray:
@@ -66,6 +69,20 @@ def _blobs(k: int) -> Callable[[Random, int], np.ndarray]:
         return apart * centers[label] + rng.normal(size=(len(label), d)) * width[label][:, None]
 
     return make
+
+
+def _cell(k: int, apart: float, d: int, *, equidistant: bool) -> Callable[[Random, int], np.ndarray]:
+    """Normal blobs of one size, whose centers have a median distance of so many standard deviations."""
+
+    def make(rng: Random, n: int) -> np.ndarray:
+        centers = np.linalg.qr(rng.normal(size=(d, d)))[0][:k] if equidistant else rng.normal(size=(k, d))
+        return apart / np.median(pdist(centers)) * centers[np.arange(n) % k] + rng.normal(size=(n, d))
+
+    return make
+
+
+def _tips(kind: str) -> Callable[[Random, int], np.ndarray]:
+    return lambda rng, n: TREES[kind](300, rng)[0]
 
 
 def _noisy(rng: Random, x: np.ndarray) -> np.ndarray:
@@ -140,13 +157,17 @@ FAMILIES: dict[str, dict[str, Callable[[Random, int], np.ndarray]]] = {
         "normal and two coin flips": _coins,
         "heavy tails (t, 3 degrees)": _heavy,
     },
-    "blobs": {f"{k} blobs": _blobs(k) for k in (2, 3, 6, 10, 20)},
+    "blobs": {f"{k} blobs": _blobs(k) for k in (2, 3, 6, 10, 20)} | {"latent classes": _tips("latent classes")},
     "loops": {
         "ring": _ring,
         "figure eight": _figure_eight,
         "torus": _torus,
         "arc": _arc,
         "Swiss roll": _swiss_roll,
+    },
+    "seen at the tips": {
+        kind: _tips(kind)
+        for kind in ("Brownian motion, Yule tree", "Brownian motion, Kingman's tree", "binary columns, evolved")
     },
     "nested": {
         "2 levels, 3 to 5 children": _nested(2, 4),
@@ -161,4 +182,15 @@ FAMILIES: dict[str, dict[str, Callable[[Random, int], np.ndarray]]] = {
         "diffusion, depth 6, 2 copies": _diffusion(6, copies=2),
         "three arms": _arms,
     },
+}
+# Blobs, none of them nested: how many, how far apart, in how many columns, with independent or equidistant centers.
+GRID: dict[str, Callable[[Random, int], np.ndarray]] = {
+    f"{k} blobs {apart} apart, {d} columns, {'equidistant' if equidistant else 'independent'}": _cell(
+        k, apart, d, equidistant=equidistant
+    )
+    for k in (2, 3, 6, 12)
+    for apart in (3, 8, 20, 40)
+    for d in (2, 5, 20, 50)
+    for equidistant in (False, True)
+    if not equidistant or d >= k
 }

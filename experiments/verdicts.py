@@ -1,36 +1,36 @@
 """How often the verdict errs: tables of known structure, what it says of them, with binomial intervals.
 
-`python -m experiments.verdicts` judges 50 tables of each kind.
+`python -m experiments.verdicts` judges 20 tables of each kind, and five of each cell of a grid of blobs, by one draw.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Iterable
 from typing import Any
 
 from scipy.stats import beta
 
 from experiments.runs import Setting, arguments, carry_out, results
-from experiments.verdict_tables import FAMILIES, simulated
+from experiments.verdict_tables import FAMILIES, GRID, simulated
 from horoball.hierarchy import verdict
+from horoball.hierarchy.trees.verdict import ANSWERS
 
-__all__ = ["STUDY", "run", "share", "table"]
+__all__ = ["STUDY", "grid_table", "run", "share", "table"]
 
 STUDY = "verdicts"
-ANSWERS = ("none", "clusters", "nested", "branching", "undecided")
-_BATCH = 10  # tables of a run
+_BATCH = 5  # tables of a run
 
 
 def run(kind: str, batch: int) -> dict[str, Any]:
-    """Answers to ten tables of a kind, with the number of groups, levels and the position."""
-    found = [verdict(simulated(kind, seed)) for seed in range(batch * _BATCH, (batch + 1) * _BATCH)]
+    """Answers to five tables of a kind, with the evidence."""
+    found = [verdict(simulated(kind, seed), seeds=1) for seed in range(batch * _BATCH, (batch + 1) * _BATCH)]
     return {
         "answers": [one.answer for one in found],
         "groups": [one.groups for one in found],
-        "levels": [one.levels for one in found],
-        "position": [_number(one.position.value) for one in found],
-        "p_nesting": [[[_number(level.p_ratio), _number(level.p_conflict)] for level in one.nesting] for one in found],
+        "p": [one.p for one in found],
+        "nesting": [_number(one.nesting) for one in found],
     }
 
 
@@ -51,19 +51,40 @@ def share(count: int, of: int) -> str:
     return f"{100 * count / of:.1f} [{100 * low:.1f}, {100 * high:.1f}]"
 
 
-def table() -> str:
-    """Answers by kind, and by family the share that is called hierarchical."""
-    said: dict[str, Counter[str]] = {}
+def _said(kinds: Iterable[str]) -> Counter[str]:
+    wanted = set(kinds)
+    said: Counter[str] = Counter()
     for record in results(STUDY):
-        said.setdefault(record["setting"]["kind"], Counter()).update(record["result"]["answers"])
-    lines = [
-        "| tables | number | none | clusters | nested | branching | undecided | hierarchical, % |",
-        "|---|--:|--:|--:|--:|--:|--:|--:|",
-    ]
+        if record["setting"]["kind"] in wanted:
+            said.update(record["result"]["answers"])
+    return said
+
+
+def table() -> str:
+    """Answers by kind, and the shares with structure, and that are called hierarchical."""
+    lines = [f"| tables | number | {' | '.join(ANSWERS)} | structure, % | hierarchical, % |", "|---" + "|--:" * 7 + "|"]
     for family, kinds in FAMILIES.items():
-        lines.append(_line(f"**{family}**", sum((said.get(kind, Counter()) for kind in kinds), Counter())))
-        lines += [_line(kind, said.get(kind, Counter())) for kind in kinds]
+        lines.append(_line(f"**{family}**", _said(kinds)))
+        lines += [_line(kind, _said([kind])) for kind in kinds]
     return "\n".join(lines)
+
+
+def grid_table() -> str:
+    """Of blobs that are not nested, by how far they are apart: the share called hierarchical, and the worst cell."""
+    lines = [
+        f"| standard deviations apart | number | {' | '.join(ANSWERS)} | structure, % | hierarchical, % | worst cell |"
+    ]
+    lines.append("|--:" * 8 + "|---|")
+    for apart in (3, 8, 20, 40):
+        cells = {kind: _said([kind]) for kind in GRID if f" {apart} apart" in kind}
+        worst = max(cells, key=lambda kind: _hierarchical(cells[kind]) / max(cells[kind].total(), 1))
+        told = f"{worst}: {_hierarchical(cells[worst])} of {cells[worst].total()}"
+        lines.append(f"{_line(str(apart), sum(cells.values(), Counter()))} {told} |")
+    return "\n".join(lines)
+
+
+def _hierarchical(said: Counter[str]) -> int:
+    return said["nested"] + said["branching"]
 
 
 def _line(name: str, said: Counter[str]) -> str:
@@ -71,16 +92,20 @@ def _line(name: str, said: Counter[str]) -> str:
     if not n:
         return f"| {name} | not run |" + " |" * 6
     counts = " | ".join(str(said[answer]) for answer in ANSWERS)
-    return f"| {name} | {n} | {counts} | {share(said['nested'] + said['branching'], n)} |"
+    return f"| {name} | {n} | {counts} | {share(n - said['not detected'], n)} | {share(_hierarchical(said), n)} |"
 
 
 def main() -> None:
     """Judge the tables, and print what came out."""
-    options = arguments(__doc__, 5, f"batches of {_BATCH} tables of each kind")
+    options = arguments(__doc__, 4, f"batches of {_BATCH} tables of each kind")
     kinds = [kind for family in FAMILIES.values() for kind in family]
-    settings: list[Setting] = [{"kind": kind, "batch": batch} for batch in range(options.seeds) for kind in kinds]
+    settings: list[Setting] = [
+        {"kind": kind, "batch": batch}
+        for batch in range(options.seeds)
+        for kind in (*kinds, *(GRID if batch == 0 else ()))
+    ]
     carry_out(STUDY, settings, run, options.workers)
-    print(table())
+    print(table(), grid_table(), sep="\n\n")
 
 
 if __name__ == "__main__":

@@ -175,7 +175,7 @@ CALLS: dict[str, Callable[[Path, Path], Any]] = {
     "graph convolution": lambda table, graph: PoincareGraphVAE(encoder="gcn", max_epochs=1).fit(EDGES),
     "vgae_scores": lambda table, graph: vgae_scores(Graph.of(EDGES), torch.tensor([[0, 1]]), epochs=2),
     "branching_diffusion": lambda table, graph: branching_diffusion(depth=2, seed=3),
-    "verdict": lambda table, graph: (verdict(X, landmarks=20), references(50, 3)),
+    "verdict": lambda table, graph: (verdict(X, seeds=1, draws=20), references(50, 3)),
     "delta": lambda table, graph: delta(Space.of_points(X), landmarks=20),
     "metrics": lambda table, graph: metrics(torch.from_numpy(X), torch.from_numpy(X[:, :2]), PoincareBall(1.0)),
     "candidates": lambda table, graph: compare_geometries(

@@ -238,8 +238,8 @@ def _tell(found: Tree) -> None:
         for low in (0.5, 0.7, 0.9):
             results[f"above chance, with support of at least {low}"] = int((above & (inner >= low)).sum())
     print_table(results)
-    if found.structure is not None:
-        say(f"{found.structure}.")
+    if found.verdict is not None:
+        say(found.verdict.sentence)
 
 
 def _numbers(text: str) -> list[int]:

@@ -10,8 +10,18 @@ from horoball.hierarchy.readout import depth, nearest_ancestor
 from horoball.hierarchy.references import references
 from horoball.hierarchy.space import Space
 from horoball.hierarchy.taxonomies import Group, Placed, Placer, Taxonomy, calibration_error, taxonomy
-from horoball.hierarchy.trees import Branch, Candidate, Difference, Tree, branches, tree, tree_from_json, tree_to_json
-from horoball.hierarchy.verdicts import Verdict, verdict
+from horoball.hierarchy.trees import (
+    Branch,
+    Candidate,
+    Difference,
+    Tree,
+    Verdict,
+    branches,
+    tree,
+    tree_from_json,
+    tree_to_json,
+    verdict,
+)
 
 __all__ = [
     "Branch",

@@ -15,8 +15,7 @@ from horoball.estimators.trees import table_tree
 from horoball.hierarchy.delta import Delta, delta, fixed_sample
 from horoball.hierarchy.references import references
 from horoball.hierarchy.space import Space
-from horoball.hierarchy.trees import Tree
-from horoball.hierarchy.verdicts.verdict import Verdict, verdict
+from horoball.hierarchy.trees import Tree, Verdict
 from horoball.report.baseline import Candidates, compare_geometries, difference
 from horoball.training.config import TrainConfig
 
@@ -35,7 +34,7 @@ FIGURES = (
 )
 
 _LABELS = 64  # leaves of a tree that can be drawn on the page
-_DRAWS = 50  # replicates for its support
+_DRAWS = 100  # replicates for its support, as in `horoball tree`
 _ROWS = 1500  # of a table that are judged and measured, a fixed sample
 
 CALLED = {"hyperbolic": "hyperbolic", "euclidean": "Euclidean", "neither": "neither"}
@@ -91,7 +90,7 @@ class Report:
             "c": self.c,
             "distance_weight": self.distance_weight,
             "words": self.words,
-            "verdict": _evidence(self.verdict),
+            "verdict": {"answer": self.verdict.answer} | asdict(self.verdict),
             "measured": asdict(self.measured),
             "references": {name: asdict(known) for name, known in self.references.items()},
             "comparison": self.comparison(),
@@ -138,6 +137,9 @@ def make_report(
     candidates = compare_geometries(table, model or {}, config, c=c, seeds=seeds, told=told)
     sample = fixed_sample(table.rows, _ROWS)
     seen = candidates.seen[sample]
+    rows = _tree(candidates, table, sample, labeled=False)
+    if rows.verdict is None:
+        raise ValueError("The tree of a report has replicates, and so a verdict.")
     labeled = labels is not None and 2 < len(np.unique(labels)) <= _LABELS
     return Report(
         name=name,
@@ -145,12 +147,12 @@ def make_report(
         columns=table.features,
         c=c,
         distance_weight=config.distance_weight,
-        verdict=verdict(seen),
+        verdict=rows.verdict,
         measured=delta(Space.of_neighbors(seen), landmarks=128),
         references=references(len(seen), table.features),
         candidates=candidates,
         labels=table.labels,
-        tree=_tree(candidates, table, sample, labeled=labeled),
+        tree=_tree(candidates, table, sample, labeled=True) if labeled else rows,
         labeled=labeled,
     )
 
@@ -165,27 +167,14 @@ def _tree(candidates: Candidates, table: ArrayTable, sample: np.ndarray, *, labe
     return table_tree(candidates.first, some, draws=_DRAWS, n_jobs=1)
 
 
-def _evidence(found: Verdict) -> dict[str, Any]:
-    """The verdict without the groups of single rows."""
-    kept = asdict(found)
-    for test in (kept["gaps"], *kept["nesting"]):
-        del test["labels"]
-    return kept | {"position": asdict(found.position)}
-
-
 def _epochs(side: list[Any]) -> list[int]:
     return [candidate.epochs for candidate in side]
 
 
 def _is_hierarchical(found: Verdict) -> str:
-    said = str(found)
-    return {
-        "none": f"No: {said}.",
-        "clusters": f"No hierarchy can be supported, but {said}.",
-        "nested": f"Yes: {said}.",
-        "branching": f"Yes: {said}.",
-        "undecided": f"{said[0].upper()}{said[1:]}.",
-    }[found.answer]
+    if found.hierarchical:
+        return f"Yes: {found}."
+    return f"A hierarchy was not detected. {found.sentence}"
 
 
 def _did_it_help(comparison: list[dict[str, Any]], seeds: int) -> list[str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from horoball.hierarchy.verdicts.verdict import Verdict
+from horoball.hierarchy.trees import Verdict
 from horoball.report.analysis import CALLED, Report
 from horoball.report.maps import maps, moving_map
 from horoball.report.tree_figure import tree_figure
@@ -101,7 +101,6 @@ def report_page(report: Report) -> str:
         *(f"<p class='answer'>{escape(sentence)}</p>" for sentence in report.words),
         "<h2>Is it hierarchical?</h2>",
         _tests(report.verdict),
-        _scale(report),
         _references(report),
         "<h2>Did geometry help?</h2>",
         _comparison(report),
@@ -117,44 +116,25 @@ def report_page(report: Report) -> str:
 
 
 def _tests(found: Verdict) -> str:
-    """What was tested, and what came out."""
-    gap = f"widest {found.gaps.strength:.2f}, needed more than {found.gaps.needed:.2f}"
-    lines = [("gaps between groups of rows", f"{found.groups} groups" if found.groups > 1 else "none", gap)]
-    for number, level in enumerate(found.nesting, 2):
-        share = f"of as many independent centers {level.p_ratio:.1%} have such levels"
-        share += "" if math.isnan(level.p_conflict) else f", {level.p_conflict:.0%} so little conflict"
-        answer = "yes" if level.nested else "not supported"
-        lines.append((f"level {number}: are {level.centers} groups nested?", answer, share))
-    if (branches := found.branching) is not None:
-        flat = "a normal cloud" if branches.kind == 1 else f"mixtures of {branches.kind} normals"
-        evidence = f"arms {branches.arms:.2f}; position as drawn below, beside {flat}"
-        lines.append((f"branches, in {branches.rows:,} rows without gaps", branches.answer, evidence))
+    """The three questions, and what came out."""
+    structure = "yes" if found.answer != "not detected" else "not detected"
+    nested = "yes" if found.hierarchical else "not detected"
+    centers = "fewer than four groups: nothing to compare"
+    if not math.isnan(found.nesting):
+        centers = f"{found.groups} groups lie as {found.nesting:.2g} of independent centers do; 0.02 is needed"
+    where = "along the branches too" if found.along else "at the tips"
+    lines = [
+        (
+            "Is there structure?",
+            structure,
+            f"{found.branches} branches above chance, {found.flat:.1f} in flat data of the same covariance, "
+            f"p = {found.p:.2g}; 0.05 is needed",
+        ),
+        ("Is it nested?", nested, centers),
+        ("Where do rows lie?", where, "what predicts distances in unseen columns better"),
+    ]
     rows = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in line) + "</tr>" for line in lines)
-    return f"<table><tr><th>test</th><th>answer</th><th>evidence</th></tr>{rows}</table>"
-
-
-def _scale(report: Report) -> str:
-    """The position between tree and flat data, drawn."""
-    where = report.verdict.position
-    if not math.isfinite(where.value):
-        return "<p>There is no position between a tree and flat data to show: few rows, a line or a star.</p>"
-
-    def at(value: float) -> float:
-        return 40 + 520 * min(max(value, 0.0), 1.2) / 1.2
-
-    marks = "".join(
-        f"<line x1='{at(v):.1f}' x2='{at(v):.1f}' y1='34' y2='46' stroke='#8793a1'/>"
-        f"<text x='{at(v):.1f}' y='62' text-anchor='middle' font-size='12' fill='currentColor'>{word}</text>"
-        for v, word in ((0.0, "tree"), (2 / 3, "⅔"), (1.0, "flat"))
-    )
-    return (
-        "<svg viewBox='0 0 600 70' role='img' aria-label='Position between tree and flat data'>"
-        f"<line x1='40' x2='560' y1='40' y2='40' stroke='#8793a1'/>{marks}"
-        f"<line x1='{at(where.low):.1f}' x2='{at(where.high):.1f}' y1='40' y2='40' stroke='#0072b2' stroke-width='6'/>"
-        f"<circle cx='{at(where.value):.1f}' cy='40' r='7' fill='#0072b2'/>"
-        f"<text x='{at(where.value):.1f}' y='22' text-anchor='middle' font-size='13' fill='currentColor'>"
-        f"{where.value:.2f}</text></svg>"
-    )
+    return f"<table><tr><th>question</th><th>answer</th><th>evidence</th></tr>{rows}</table>"
 
 
 def _references(report: Report) -> str:
@@ -169,8 +149,7 @@ def _references(report: Report) -> str:
     return (
         "<table><tr><th>space</th><th class='n'>2δ/diameter</th><th class='n'>conflict</th><th class='n'>95 %</th></tr>"
         f"{lines}</table><p class='note'>δ is Gromov's, from geodesics of the graph of 20 nearest neighbors. Conflict "
-        "is 0 on a tree. The position above is the conflict of rows without gaps between them, over that of flat data "
-        "with the same covariance.</p>"
+        "is 0 on a tree.</p>"
     )
 
 

@@ -29,7 +29,7 @@ def tree_figure(tree: Tree, *, of_labels: bool) -> str:
     words = (
         f"{above} of {inner} branches have a support above chance: more replicates have them, up to a few rows, than "
         f"in flat data. "
-        f"{escape('' if tree.structure is None else f'{tree.structure}. ')}"
+        f"{escape('' if tree.verdict is None else f'{tree.verdict.sentence} ')}"
         f"Made from {escape(tree.source)}, method {escape(tree.method)}."
     )
     how = "Branches that are not above chance are dashed. " if of_labels else ""

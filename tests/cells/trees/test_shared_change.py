@@ -73,7 +73,7 @@ def test_types_without_common_progenitors_have_little_support(caplog: pytest.Log
     assert max(found.values()) < 0.7
     assert "4 of 5 branches have a support below 0.7, or no more than chance gives" in caplog.text
     assert "tree.collapse(0.7) leaves them out" in caplog.text
-    assert tree.collapse(0.7).nodes == tree.leaves + 2
+    assert tree.collapse(0.7).nodes <= tree.leaves + 2  # at most the branch of all types but the stem is left
 
 
 def test_the_tree_is_kept_and_read_back(fitted: tuple[Any, CellModel]) -> None:

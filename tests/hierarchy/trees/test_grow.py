@@ -100,8 +100,8 @@ def test_noise_alone_gets_no_support() -> None:
     found = tree(x, draws=50)
     assert found.support is not None
     assert np.mean((found.support >= 0.9)[found.leaves : -1] & found.supported[found.leaves : -1]) <= 0.02
-    assert found.structure is not None
-    assert found.structure.p > 0.05
+    assert found.verdict is not None
+    assert found.verdict.p > 0.05
     assert (found.levels([3]) == -1).all()
 
 

@@ -79,8 +79,8 @@ def test_two_halves_are_above_chance() -> None:
     halves = [node for node in range(found.leaves, found.nodes) if found.clade_sizes[node] == 40]
     assert len(halves) == 2
     assert found.supported[halves].all()
-    assert found.structure is not None
-    assert found.structure.p <= 0.05
+    assert found.verdict is not None
+    assert found.verdict.p <= 0.05
 
 
 def test_three_groups_of_two_columns_are_found() -> None:

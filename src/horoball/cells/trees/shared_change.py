@@ -102,7 +102,7 @@ def shared_change_tree(
             branches = Branches(one.merges)
             back = branches.support(again(drawn + each) for each in noise)
             tables[kind].append(Judged(branches.size, back, one.length))
-    return found.with_support(judged, Chance(len(names), tables, 2))
+    return found.with_support(judged, Chance(len(names), tables, 2), profiles)
 
 
 def join_by_shared_change(

@@ -11,10 +11,10 @@ Flat tables have at most 300 rows. For larger trees, the level of a branch of fe
 rows, and that of a large branch that of the same share of the rows: both fall as a table grows, so that a small flat
 table errs on the side of caution.
 
-Note [Structure]: is there any? A branch of five rows in 300 to half of them all that is supported with 0.9 or more is
-*believed*. What is compared is how many rows believed branches hold, each counted by the length of its branch: two
-clusters have few branches, but long ones. The p-value is its rank among those of the flat tables, each judged by the
-chance level of the others of its kind; the larger one of both kinds.
+Note [Structure]: is there any? Branches of five rows in 300 to half of them all that are above chance with a support of
+0.5 or more count, each by its rows times its support times its length: two clusters have few branches, but long ones.
+The p-value is the rank of that sum among those of the flat tables, each judged by the chance level of the others of its
+kind; the larger one of both kinds.
 """
 
 from __future__ import annotations
@@ -25,15 +25,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["FLAT_ROWS", "SURE", "Chance", "Judged", "Structure"]
+__all__ = ["FLAT_ROWS", "SURE", "Chance", "Judged"]
 
 FLAT_ROWS = 300
-SURE = 0.9  # support that says a branch is to be believed
+SURE = 0.9  # support of a branch that is nearly always real
 
 _ALIKE = 1.6  # a branch of about the same size has so many times its leaves, or that part of them
 _LEVEL = 0.95
 _LONG = 0.05  # how much of support the longest branch makes up for
 _FEWEST = 20  # branches that make a level; where fewer are of about the same size, the nearest of other sizes
+_LIKELY = 0.5  # support of a branch that counts as structure
 _LEAST = 5  # leaves of 300, or fewer, of a branch that counts as structure
 
 
@@ -51,26 +52,6 @@ class Judged(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Structure:
-    """How many branches a tree has that are to be believed, beside flat data; see Note [Structure].
-
-    Example:
-        >>> print(Structure(13, 0.2, 0.05))
-        13 branches are believed, 0.2 in flat data of the same covariance (p = 0.05)
-    """
-
-    branches: int
-    flat: float  # mean number in flat tables
-    p: float
-
-    def __str__(self) -> str:
-        word = "branch is" if self.branches == 1 else "branches are"
-        return (
-            f"{self.branches} {word} believed, {self.flat:.1f} in flat data of the same covariance (p = {self.p:.2g})"
-        )
-
-
-@dataclass(frozen=True)
 class Chance:
     """Branches of flat trees; see Note [Chance].
 
@@ -85,8 +66,8 @@ class Chance:
         >>> found = Judged(np.array([2, 7]), np.array([0.3, 1.0]), np.array([0.0, 0.5]))
         >>> chance.level(found, 16).round(2).tolist()
         [0.4, 0.08]
-        >>> print(chance.structure(found, 16))
-        1 branch is believed, 0.0 in flat data of the same covariance (p = 0.048)
+        >>> chance.structure(found, 16)
+        (1, 0.0, 0.047619047619047616)
     """
 
     leaves: int
@@ -98,23 +79,29 @@ class Chance:
         size = self._size(found.size, leaves)
         return np.max([_levels(kind, found._replace(size=size), self.leaves) for kind in self.tables.values()], axis=0)
 
-    def structure(self, found: Judged, leaves: int) -> Structure:
-        """How many branches are believed, beside flat tables; see Note [Structure]."""
-        share = found._replace(size=found.size * min(1.0, self.leaves / leaves))
-        number, held = self._believed(share, self.level(found, leaves))
+    def structure(self, found: Judged, leaves: int) -> tuple[int, float, float]:
+        """How many branches count, how many do in flat tables, and the p-value; see Note [Structure]."""
+        number, held = self._counted(found._replace(size=self._share(found, leaves)), self.level(found, leaves))
         p, mean = 0.0, 0.0
         for kind in self.tables.values():
             others = ([*kind[:place], *kind[place + 1 :]] for place in range(len(kind)))
-            flat = [self._believed(one, _levels(of, one, self.leaves)) for one, of in zip(kind, others, strict=True)]
+            flat = [self._counted(one, _levels(of, one, self.leaves)) for one, of in zip(kind, others, strict=True)]
             p = max(p, (1 + sum(rows >= held for _, rows in flat)) / (1 + len(flat)))
             mean = max(mean, sum(count for count, _ in flat) / len(flat))
-        return Structure(number, mean, p)
+        return number, mean, p
 
-    def _believed(self, found: Judged, level: np.ndarray) -> tuple[int, float]:
-        """How many branches are believed, and their rows times their lengths; see Note [Structure]."""
-        large = (found.size >= self.least) & (found.size <= self.leaves / 2)
-        chosen = large & (found.support >= SURE) & (found.support > level)
-        return int(chosen.sum()), float((found.size * found.length)[chosen].sum())
+    def large(self, found: Judged, leaves: int) -> np.ndarray:
+        """Which branches, in a tree of so many leaves, have the size of those that count as structure."""
+        share = self._share(found, leaves)
+        return np.asarray((share >= self.least) & (share <= self.leaves / 2))
+
+    def _counted(self, found: Judged, level: np.ndarray) -> tuple[int, float]:
+        """How many branches count as structure, and their sum; see Note [Structure]."""
+        chosen = self.large(found, self.leaves) & (found.support >= _LIKELY) & (found.support > level)
+        return int(chosen.sum()), float((found.size * found.support * found.length)[chosen].sum())
+
+    def _share(self, found: Judged, leaves: int) -> np.ndarray:
+        return np.asarray(found.size * min(1.0, self.leaves / leaves))
 
     def _size(self, size: np.ndarray, leaves: int) -> np.ndarray:
         """Sizes in a flat tree that are comparable with these; see Note [Chance]."""

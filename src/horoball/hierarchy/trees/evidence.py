@@ -4,12 +4,13 @@ Note [Evidence]: a candidate is a weighting of the columns and a way of joining.
 of the columns, and judged by the correlation of its path lengths with the rows' distances in the other half, which it
 has not seen. Structure that is in the data is in both halves; what a tree makes of noise is not. A tree whose rows may
 lie at inner nodes ("gromov") and one whose rows are all at the tips ("average") are judged alike, since each has a
-path length between any two rows. A candidate is chosen only if it is better than the simplest one, over the same
+path length between any two rows. A candidate is chosen only if it is better than the simpler ones, over the same
 halves, by more than the standard error of the difference.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,7 +19,7 @@ from scipy.spatial.distance import pdist, squareform
 from horoball.hierarchy.trees.linkage import METHODS, Method, join, path_lengths
 from horoball.hierarchy.trees.source import distance_matrix
 
-__all__ = ["Candidate", "candidates"]
+__all__ = ["Candidate", "candidates", "rows_lie_along"]
 
 _ROWS = 800  # drawn for the comparison: its standard error is that of the splits, not of the rows
 _SPLITS = 6
@@ -70,11 +71,27 @@ def candidates(x: np.ndarray, weights: dict[str, np.ndarray], *, seed: int = 0) 
                 seen = path_lengths(join(d, method), len(x))
                 scores[name, method].append(_correlation(seen, unseen))
     made = {key: Candidate(*key, float(np.mean(of)), _error(np.array(of))) for key, of in scores.items()}
-    simplest = (next(iter(weights)), _SIMPLEST)
     order = sorted(made, key=lambda key: -made[key].correlation)
-    gain = np.array(scores[order[0]]) - np.array(scores[simplest])
-    chosen = order[0] if gain.mean() > _error(gain) else simplest
+    chosen = order[0]
+    # First the way of joining with the same columns, then the columns: either has to be worth it by itself.
+    for simpler in ((chosen[0], _SIMPLEST), (next(iter(weights)), _SIMPLEST)):
+        gain = np.array(scores[chosen]) - np.array(scores[simpler])
+        chosen = chosen if gain.mean() > _error(gain) else simpler
     return (made[chosen], *(made[key] for key in order if key != chosen))
+
+
+def rows_lie_along(evidence: Sequence[Candidate]) -> bool:
+    """Whether rows at inner nodes predict unseen columns better than rows at the tips, by twice the standard error.
+
+    Example:
+        >>> rows_lie_along([Candidate("columns", "gromov", 0.7, 0.01), Candidate("columns", "average", 0.6, 0.01)])
+        True
+    """
+    best = {one.method: one for one in sorted(evidence, key=lambda one: one.correlation)}
+    if set(best) != set(METHODS):
+        return False
+    tips, along = best["average"], best["gromov"]
+    return along.correlation - tips.correlation > 2 * float(np.hypot(tips.error, along.error))
 
 
 def _error(values: np.ndarray) -> float:

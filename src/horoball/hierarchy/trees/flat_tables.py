@@ -8,6 +8,7 @@ whether there is a tree or not. Two kinds of tables have them without a tree:
 - *the same columns, joined anew*: each column has its own values, by the ranks of a normal cloud whose correlations are
   such that the new table has those of the data. Of columns with few values (binaries, categories, counts), normal
   variables have to be correlated more than the columns are to come; their correlations are raised until they do.
+  Columns of many values get one mode: values in clumps, joined anew, would be a grid of clusters.
 
 With few rows (fewer than 50 groups, say), the correlations of the columns are those that a tree makes, and no others
 can be known: flat tables then have columns that are not correlated, as groups that part all at once do.
@@ -30,9 +31,10 @@ Kind = Literal["ellipsoid", "columns"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
 _ROWS = 2_000  # that covariance and marginals are taken from
-_RAISED = 300  # columns whose correlations are raised at most: the time grows with their cube
+_RAISED = 300  # columns whose correlations are raised, and that are made to have one mode, at most: it takes long
 _STEPS = 3  # to raise them; the third changes them by less than 0.01
 _DRAWN = 2_000  # rows of a trial
+_KNOTS, _MODES = 80, 10  # values of a column that its distribution is drawn through, and modes of it that are tried
 _REPEATED = 0.5  # a column with fewer distinct values than this share of the rows has few
 
 
@@ -81,14 +83,20 @@ class FlatTables:
             return np.eye(x.shape[1])
         rank = np.stack([np.lexsort((self._rng.random(n), column)).argsort() for column in x.T], 1)
         scores = norm.ppf((rank + 0.5) / n)
-        few = np.array([len(np.unique(column)) < _REPEATED * n for column in x.T])
-        if x.shape[1] > _RAISED or not few.any():
+        if x.shape[1] > _RAISED or not self._few_values.any():
             return _principal(scores - scores.mean(0))
         return _raised(x, self._rng)
 
     @cached_property
+    def _few_values(self) -> np.ndarray:
+        return np.array([len(np.unique(column)) < _REPEATED * len(column) for column in self._x.T])
+
+    @cached_property
     def _sorted(self) -> np.ndarray:
-        return np.sort(self._x, axis=0)
+        ordered = np.sort(self._x, axis=0)
+        for at in np.flatnonzero(~self._few_values) if self._x.shape[1] <= _RAISED else ():
+            ordered[:, at] = _one_mode(ordered[:, at])
+        return ordered
 
     def _ellipsoid(self, rows: int, rng: np.random.Generator) -> np.ndarray:
         axes = self._axes
@@ -117,6 +125,36 @@ def _principal(x: np.ndarray) -> np.ndarray:
     if n < columns:
         return (vectors[:, kept].T @ x) / np.sqrt(n)
     return (vectors[:, kept] * np.sqrt(values[kept] / n)).T
+
+
+def _one_mode(ordered: np.ndarray) -> np.ndarray:
+    """Quantiles of the nearest distribution with one mode, at the ranks of sorted values.
+
+    Left of its mode, a distribution function with one mode is convex, right of it concave: the largest convex function
+    below that of the values, and the smallest concave one above it. Of some modes the one is taken that is nearest.
+    """
+    rank = (np.arange(len(ordered)) + 0.5) / len(ordered)
+    some = np.unique(np.linspace(0, len(ordered) - 1, _KNOTS).astype(np.int64))
+    value, share = ordered[some], rank[some]
+    best, least = share, np.inf
+    for mode in range(0, len(some), _KNOTS // _MODES):
+        made = np.append(_convex(value[: mode + 1], share[: mode + 1])[:-1], -_convex(value[mode:], -share[mode:]))
+        apart = np.abs(made - share).max()
+        if apart < least:
+            best, least = made, apart
+    return np.interp(rank, best, value)
+
+
+def _convex(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """The largest convex function below points of non-decreasing x, at these."""
+    hull: list[int] = []
+    for at in range(len(x)):
+        while len(hull) > 1 and (y[hull[-1]] - y[hull[-2]]) * (x[at] - x[hull[-2]]) >= (y[at] - y[hull[-2]]) * (
+            x[hull[-1]] - x[hull[-2]]
+        ):
+            hull.pop()
+        hull.append(at)
+    return np.interp(x, x[hull], y[hull])
 
 
 def _raised(x: np.ndarray, rng: np.random.Generator) -> np.ndarray:

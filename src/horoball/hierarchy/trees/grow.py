@@ -1,4 +1,4 @@
-"""`tree`: from rows to a tree with support."""
+"""`tree`: from rows to a tree with support; `verdict`: what its branches say of the rows."""
 
 from __future__ import annotations
 
@@ -11,17 +11,19 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from horoball.data.tables.number_arrays import check_unmasked
+from horoball.hierarchy.delta import fixed_sample
 from horoball.hierarchy.space import Space
 from horoball.hierarchy.trees.evidence import Candidate, candidates
 from horoball.hierarchy.trees.leaves import CELLS, Leaves
 from horoball.hierarchy.trees.linkage import METHODS, Joined
+from horoball.hierarchy.trees.related_columns import related_columns
 from horoball.hierarchy.trees.replicates import CONSENSUS, FLAT_TABLES, Steps
 from horoball.hierarchy.trees.roots import find_root
 from horoball.hierarchy.trees.source import Source
 from horoball.hierarchy.trees.tree import Tree
-from horoball.hierarchy.verdicts.columns import related_columns
+from horoball.hierarchy.trees.verdict import ANSWERS, Verdict
 
-__all__ = ["grow", "tree"]
+__all__ = ["grow", "tree", "verdict"]
 
 MAX_LEAVES = 20_000  # rows that are leaves themselves: 1.6 GB of distances
 _RELATED = "columns that others say something about"
@@ -66,7 +68,7 @@ def tree(
         >>> data = branching_diffusion(depth=3)
         >>> found = tree(data.x, labels=data.node, draws=50)
         >>> print(found)
-        Tree of 15 leaves and 75 rows, ... of 13 branches above chance, ... in flat data ... (gromov, columns)
+        Tree of 15 leaves and 75 rows, ... of 13 branches above chance (gromov, columns); clusters: ...
     """
     rng = np.random.default_rng(seed)
     if isinstance(x, Space):
@@ -97,6 +99,47 @@ def tree(
         sources.append(Source(_RELATED, points, weight=weights[_RELATED]))
     options |= {"method": method, "max_leaves": max_leaves, "weights": weights, "rng": rng}
     return grow(sources, points, **options)
+
+
+def verdict(
+    x: ArrayLike | Tensor,
+    *,
+    seeds: int = 3,
+    standardize: bool = True,
+    draws: int = 100,
+    rows: int = 1500,
+    seed: int = 0,
+) -> Verdict:
+    """What structure rows have: the verdict of their tree, over several draws of it; see Note [Verdict].
+
+    The answer of most draws is given, with the numbers of the middle one.
+
+    Args:
+        x: Rows, shape (n, columns), NaN for gaps.
+        seeds: Trees that are made, each with replicates and flat tables of its own.
+        standardize: See `tree`.
+        draws: Replicates of each tree.
+        rows: Rows to use: a fixed sample above.
+        seed: Seed of the first tree.
+
+    Example:
+        >>> rng = np.random.default_rng(0)
+        >>> verdict(rng.normal(size=(100, 5)), seeds=1).answer
+        'not detected'
+        >>> print(verdict(20 * rng.normal(size=(3, 5)).repeat(30, 0) + rng.normal(size=(90, 5))))
+        clusters: ... above chance, ... in flat data (p = 0.05); groups of support 0.9: 3, too few to nest; in 3 ...
+    """
+    if isinstance(x, Space):
+        raise ValueError("A verdict needs rows: distances alone have no replicates. `delta` measures a space.")
+    if seeds < 1 or draws < 20:
+        raise ValueError(f"verdict needs seeds >= 1 and draws >= 20, got {seeds} and {draws}.")
+    points = x.detach().cpu().numpy() if isinstance(x, Tensor) else np.ma.asanyarray(x)
+    points = points[fixed_sample(len(points), rows, seed)]
+    made = [tree(points, standardize=standardize, draws=draws, seed=seed + each).verdict for each in range(seeds)]
+    found = [one for one in made if one is not None]
+    found.sort(key=lambda one: (ANSWERS.index(one.answer), -one.p, one.nesting != one.nesting, -one.nesting))
+    middle = found[(len(found) - 1) // 2]
+    return replace(middle, draws=seeds, agreed=sum(one.answer == middle.answer for one in found))
 
 
 def grow(
@@ -162,7 +205,7 @@ def grow(
     if sure is None:
         return made
     chance = steps.chance(source, draws, rng, None if told is None else lambda done: told(draws + done, work))
-    return made.with_support(sure, chance)
+    return made.with_support(sure, chance, steps.centers(source))
 
 
 def _method(name: str) -> str:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from typing import Any
 
 import numpy as np
 
-from horoball.hierarchy.trees.chance import Structure
 from horoball.hierarchy.trees.evidence import Candidate
 from horoball.hierarchy.trees.tree import TREE_METHODS, Tree
+from horoball.hierarchy.trees.verdict import Verdict
 
 __all__ = ["tree_from_json", "tree_to_json"]
 
@@ -32,7 +32,7 @@ def tree_to_json(tree: Tree) -> str:
     """
     record: dict[str, Any] = {"format": FORMAT, "version": VERSION, "names": list(tree.names)}
     record |= {"parent": tree.parent.tolist(), "depth": tree.depth.tolist(), "size": tree.size.tolist()}
-    record["structure"] = None if tree.structure is None else asdict(tree.structure)
+    record["verdict"] = None if tree.verdict is None else _written(tree.verdict)
     for name in ("support", "chance"):
         values = getattr(tree, name)
         record[name] = None if values is None else [None if math.isnan(one) else one for one in values.tolist()]
@@ -90,7 +90,7 @@ def tree_from_json(text: str) -> Tree:
         size,
         support=None if record.get("support") is None else _numbers(record, "support", nodes, share=True),
         chance=None if record.get("chance") is None else _numbers(record, "chance", nodes, share=True),
-        structure=_structure(record.get("structure")),
+        verdict=_verdict(record.get("verdict")),
         leaf=leaf,
         method=record["method"],
         source=record["source"],
@@ -132,21 +132,30 @@ def _numbers(record: dict[str, Any], name: str, length: int, *, share: bool = Fa
     return made
 
 
-def _structure(values: Any) -> Structure | None:
+def _written(found: Verdict) -> dict[str, Any]:
+    return asdict(found) | {"nesting": None if math.isnan(found.nesting) else found.nesting}
+
+
+def _verdict(values: Any) -> Verdict | None:
     if values is None:
         return None
-    fields = {"branches": int, "flat": float, "p": float}
-    if not isinstance(values, dict) or {name: type(value) for name, value in values.items()} != fields:
-        raise ValueError("structure must have branches, flat and p.")
-    if not (values["branches"] >= 0 and 0 <= values["flat"] < _LARGEST and 0 <= values["p"] <= 1):
-        raise ValueError("structure must have numbers that are not negative, and p at most 1.")
-    return Structure(**values)
+    if not isinstance(values, dict) or set(values) != {field.name for field in fields(Verdict)}:
+        raise ValueError(f"verdict must have {', '.join(field.name for field in fields(Verdict))}.")
+    values = values | {"nesting": math.nan if values["nesting"] is None else values["nesting"]}
+    whole, numbers = ("branches", "groups", "levels", "draws", "agreed"), ("flat", "p", "nesting")
+    if not all(type(values[name]) is int and 0 <= values[name] < _LARGEST for name in whole):
+        raise ValueError("Counts of the verdict must be whole numbers, and not negative.")
+    if not all(type(values[name]) is float and not values[name] < 0 for name in numbers) or values["flat"] == math.inf:
+        raise ValueError("flat, p and nesting of the verdict must be numbers, and not negative.")
+    if values["p"] > 1 or values["nesting"] > 1 or type(values["along"]) is not bool:
+        raise ValueError("p and nesting of the verdict must be at most 1, and along true or false.")
+    return Verdict(**values)
 
 
 def _evidence(values: Any) -> tuple[Candidate, ...]:
-    fields = {"source": str, "method": str, "correlation": float, "error": float}
+    types = {"source": str, "method": str, "correlation": float, "error": float}
     if not isinstance(values, list) or any(
-        not isinstance(one, dict) or {name: type(value) for name, value in one.items()} != fields for one in values
+        not isinstance(one, dict) or {name: type(value) for name, value in one.items()} != types for one in values
     ):
         raise ValueError("evidence must be a list of candidates: source, method, correlation and error.")
     if not all(math.isfinite(one["correlation"]) and math.isfinite(one["error"]) for one in values):

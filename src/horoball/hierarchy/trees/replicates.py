@@ -104,6 +104,11 @@ class Steps:
                     told(done)
         return Chance(count, tables, 2 if leaves.grouped else 5)
 
+    def centers(self, source: Source) -> np.ndarray:
+        """The leaves as distances between them are taken: the means of their rows."""
+        rows = self.leaves.rows
+        return np.nan_to_num(_centers(source.weighted(rows), self.leaves.leaf[rows], len(self.leaves.names)))
+
     def of_distances(self, d: np.ndarray, points: np.ndarray | None = None, c: float | None = None) -> Joined:
         """The tree of a matrix of distances between the rows used."""
         leaves = self.leaves

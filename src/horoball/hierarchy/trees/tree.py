@@ -10,17 +10,19 @@ from typing import Any
 
 import numpy as np
 
-from horoball.hierarchy.trees.chance import Chance, Judged, Structure
-from horoball.hierarchy.trees.evidence import Candidate
+from horoball.hierarchy.trees.chance import SURE, Chance, Judged
+from horoball.hierarchy.trees.evidence import Candidate, rows_lie_along
 from horoball.hierarchy.trees.levels import level_sizes, nested_groups
 from horoball.hierarchy.trees.linkage import METHODS
 from horoball.hierarchy.trees.newick import newick
+from horoball.hierarchy.trees.verdict import Verdict, nesting
 from horoball.runtime.extras import require_networkx
 
 __all__ = ["SHARED_CHANGE", "TREE_METHODS", "Tree"]
 
 SHARED_CHANGE = "shared change"  # of groups of cells since a root group
 TREE_METHODS = (*METHODS, "consensus", SHARED_CHANGE)
+_SMALLER = 0.7  # of the rows of a branch has one of the next level at most
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +41,7 @@ class Tree:
             Note [Support]; NaN for leaves, 1 for the root. None if no replicates were drawn.
         chance: What the support of a clade of that size comes to in flat data, see Note [Chance]; NaN for leaves, 0 for
             the root. None if it was not measured.
-        structure: How many branches are to be believed, beside flat data. None if that was not measured.
+        verdict: What structure the rows have, beside flat data. None if that was not measured.
         leaf: The leaf of each row.
         method: How leaves were joined: "gromov", "average", "consensus" or "shared change".
         source: Which distances were used.
@@ -59,7 +61,7 @@ class Tree:
     size: np.ndarray
     support: np.ndarray | None = None
     chance: np.ndarray | None = None
-    structure: Structure | None = None
+    verdict: Verdict | None = None
     leaf: np.ndarray | None = None
     method: str = "average"
     source: str = "distances"
@@ -125,15 +127,43 @@ class Tree:
         order[first[: self.leaves]] = np.arange(self.leaves)
         return order, first, first + count
 
-    def with_support(self, judged: Judged, chance: Chance) -> Tree:
-        """The tree with the support of its branches, and what chance gives."""
-        none = np.full(self.leaves, np.nan)
+    def with_support(self, judged: Judged, chance: Chance, points: np.ndarray) -> Tree:
+        """The tree with the support of its branches, what chance gives, and the verdict.
+
+        Args:
+            judged: The branches in the order of their nodes, with their support.
+            chance: Branches of flat tables.
+            points: The leaves in the columns that the tree was made from, shape (leaves, columns).
+        """
+        none, level = np.full(self.leaves, np.nan), chance.level(judged, self.leaves)
+        sure = (judged.support >= SURE) & (judged.support > level) & chance.large(judged, self.leaves)
+        groups, levels = self._tips(np.concatenate([np.zeros(self.leaves, bool), sure, [False]]))
+        centers = [np.average(points[at], axis=0, weights=self.size[at]) for at in map(self.members, groups)]
+        found = Verdict(
+            *chance.structure(judged, self.leaves),
+            groups=len(groups),
+            levels=levels,
+            nesting=nesting(np.array(centers)),
+            along=self.method == "gromov" and rows_lie_along(self.evidence),
+        )
         return replace(
             self,
             support=np.concatenate([none, judged.support, [1.0]]),
-            chance=np.concatenate([none, chance.level(judged, self.leaves), [0.0]]),
-            structure=chance.structure(judged, self.leaves),
+            chance=np.concatenate([none, level, [0.0]]),
+            verdict=found,
         )
+
+    def _tips(self, chosen: np.ndarray) -> tuple[list[int], int]:
+        """Those of some nodes that hold no other, and how many lie inside each other, each much smaller."""
+        holds, level, room = np.zeros(self.nodes, bool), np.zeros(self.nodes, np.int64), np.full(self.nodes, np.inf)
+        for node, up in enumerate(self.parent[:-1]):
+            holds[up] |= chosen[node] or holds[node]
+        for node in range(self.nodes - 2, self.leaves - 1, -1):  # from the root down
+            up = self.parent[node]
+            level[node], room[node] = level[up], room[up]
+            if chosen[node] and self.clade_sizes[node] <= room[up]:
+                level[node], room[node] = level[up] + 1, _SMALLER * self.clade_sizes[node]
+        return np.flatnonzero(chosen & ~holds).tolist(), int(level.max())
 
     @cached_property
     def clade_sizes(self) -> np.ndarray:
@@ -247,9 +277,9 @@ class Tree:
         if self.support is not None:
             inner = self.supported[self.leaves : -1]
             sure = f", {int(inner.sum())} of {len(inner)} branches above chance"
-            if self.structure is not None:
-                sure += f", {self.structure}"
-        return f"Tree of {self.leaves:,} leaves and {int(self.size.sum()):,} rows{sure} ({self.method}, {self.source})"
+        said = "" if self.verdict is None else f"; {self.verdict}"
+        size = f"{self.leaves:,} leaves and {int(self.size.sum()):,} rows"
+        return f"Tree of {size}{sure} ({self.method}, {self.source}){said}"
 
     def _below(self, of_leaf: np.ndarray) -> np.ndarray:
         """Sums over the leaves below each node."""

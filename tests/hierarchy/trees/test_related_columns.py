@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from horoball.hierarchy.verdicts.columns import related_columns
+from horoball.hierarchy.trees.related_columns import related_columns
 
 
 def test_columns_of_noise_are_left_out_and_related_ones_kept() -> None:
