@@ -17,7 +17,7 @@ import pytest
 
 from quality import fuzz
 from quality.fuzzing.folders import Folder
-from quality.fuzzing.readers import READERS
+from quality.fuzzing.readers import READERS, STRUCTURED
 from quality.fuzzing.seeds import seeds
 from quality.fuzzing.watch import Outcome, Watch, limit_memory
 from quality.fuzzing.worker import Stretch, outcomes
@@ -29,6 +29,7 @@ pytestmark = [
 INPUTS = 1000  # over the readers of single files
 FOLDERS = ("run of a table", "run of a graph", "index", "resume, table", "resume, graph", "embedding folder")
 EACH = 200  # of these
+MUCH = 8  # files of each target that ask for much, which take longer
 
 
 @pytest.fixture(scope="module")
@@ -52,9 +53,19 @@ def test_damaged_files_are_read_or_refused_by_name(files: dict[str, list[Folder]
 
 
 def test_an_input_is_made_from_its_number_alone(files: dict[str, list[Folder]]) -> None:
-    for name, reader in READERS.items():
+    for name, reader in (READERS | STRUCTURED).items():
         first, again = ([reader.given(0, name, number, files[name]) for number in (3, 5)] for _ in range(2))
         assert first == again, name
+
+
+def test_files_that_ask_for_much_are_read_or_refused_by_name(files: dict[str, list[Folder]]) -> None:
+    found, kinds = [], set()
+    for reader, number, outcome in outcomes([Stretch(name, 0, MUCH) for name in STRUCTURED], 0, files):
+        kinds.add((reader, outcome.kind))
+        if outcome.kind == "finding":
+            found.append((reader, number, outcome.what))
+    assert found == []
+    assert {reader for reader, kind in kinds if kind == "refused"} == set(STRUCTURED)
 
 
 def test_every_input_is_spread_over_all_readers() -> None:

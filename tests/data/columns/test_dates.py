@@ -97,6 +97,13 @@ def test_other_text_has_no_odd_dates(texts: list[str | None]) -> None:
     assert odd_dates(pa.chunked_array([pa.array(texts, pa.string())])) == []
 
 
+def test_a_column_that_begins_with_gaps_is_looked_at_whole() -> None:
+    days = ["NA"] * 300 + DAYS["points"]
+    table = read_columns(pd.DataFrame({"x": np.arange(340) * 0.5, "when": days}))
+    assert table.schema is not None
+    assert table.schema.columns[1].kind == "date"
+
+
 def test_each_text_is_counted() -> None:
     found = odd_dates(pa.chunked_array([["2024-01-31"] * 30, ["x", "y", "x", None]]))
     assert [(cell.text, cell.row, cell.times) for cell in found] == [("x", 30, 2), ("y", 31, 1)]

@@ -76,3 +76,19 @@ def test_a_long_cell_among_numbers_is_refused_in_few_words(tmp_path: Path) -> No
     with pytest.raises(ValueError, match="holds numbers, except 'yyy") as caught:
         read_columns(str(path))
     assert len(str(caught.value)) < 500
+
+
+@pytest.mark.parametrize("sizes", ["0 0", "0 3", "3 0"])
+@pytest.mark.parametrize("form", ["array integer", "array real", "coordinate real"])
+def test_a_matrix_of_no_nodes_does_not_end_the_process(tmp_path: Path, sizes: str, form: str) -> None:
+    more = " 0" if form.startswith("coordinate") else ""
+    (tmp_path / "e.mtx").write_text(f"%%MatrixMarket matrix {form} general\n{sizes}{more}\n")
+    with pytest.raises(ValueError, match="which has no nodes"):
+        read_graph(tmp_path / "e.mtx")
+
+
+def test_ends_of_edges_that_are_records_are_refused_in_few_words(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"source": RECORDS, "target": [1, 2, 3]}), tmp_path / "e.parquet")
+    with pytest.raises(ValueError, match=r"holds struct<k0: struct<a: list.*, not node ids") as caught:
+        read_graph(tmp_path / "e.parquet")
+    assert len(str(caught.value)) < 500

@@ -63,6 +63,7 @@ _LIKE_A_DATE = r"^\d{1,4}[-./]\d{1,2}[-./]\d{1,4}([ T]\d{1,2}:\d{2}(:\d{2})?)?$"
 _FORMATS = ("%Y-%m-%d", "%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y", "%Y/%m/%d", "%d-%m-%Y")
 _log = logging.getLogger("horoball")
 _LOOKED_AT = 20  # cells that tell whether a column of text is looked at as one of dates
+_LONGEST = 40  # characters of a date and a word beside it
 _ODD = b"horoball.odd_dates"  # key of the metadata of a field
 _CLOCKS = ("", " %H:%M", " %H:%M:%S", "T%H:%M:%S")
 
@@ -82,9 +83,12 @@ def may_be_dates(column: Any, gaps: Any) -> bool:
     import pyarrow.compute as pc
 
     first = column.slice(0, 10 * _LOOKED_AT)
-    first = first.filter(pc.invert(pc.is_in(first, gaps.cast(column.type)))).drop_null()
+    gone = pc.or_kleene(pc.is_in(first, gaps.cast(column.type)), first.is_null())
+    if pc.all(gone).as_py():  # of none too: nothing is known of the rest
+        return len(column) > len(first)
+    first = first.filter(pc.and_(pc.invert(gone), pc.less(pc.binary_length(first), _LONGEST)))  # copies no long texts
     if not len(first):
-        return len(column) > 10 * _LOOKED_AT
+        return False
     some = pc.match_substring_regex(first.slice(0, _LOOKED_AT), _LIKE_A_DATE)
     return bool(2 * pc.sum(some).as_py() >= len(some))
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from horoball.data.files.limits import check_widths
+from horoball.data.files.parquet_schemas import shown_type
 from horoball.data.missing import is_missing
 
 __all__ = ["Numbered", "number_hashables", "number_ids"]
@@ -138,7 +139,7 @@ def _column(ids: Any, where: str) -> Any:
             return text
         # Text such as 1.0 or 1.5 is a number if every id is one; digits without a point are kept as they are written.
         return _whole(numbers.to_numpy(), where) if _has_point(text) else text
-    raise ValueError(f"{where} holds {column.type}, not node ids. Expected whole numbers or text.")
+    raise ValueError(f"{where} holds {shown_type(column.type)}, not node ids. Expected whole numbers or text.")
 
 
 def _as_numbers(column: Any) -> Any:

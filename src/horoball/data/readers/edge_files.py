@@ -111,6 +111,8 @@ def _check_entries(file: io.BytesIO, size: int) -> None:
     stored = entries if kind == "coordinate" or symmetry == "general" else entries // 2 - max(rows, columns)
     if min(rows, columns, entries) < 0 or stored * shortest > size + shortest:
         raise ValueError(f"its header tells of {entries:,} entries, which a file of {size:,} bytes does not hold")
+    if min(rows, columns) == 0:  # of which scipy divides by none (version 1.17), and ends the process
+        raise ValueError(f"it is a matrix of {rows:,} rows and {columns:,} columns, which has no nodes")
     check_nodes(rows, size)
 
 

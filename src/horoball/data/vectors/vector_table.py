@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 
 from horoball.data.files.parquet_folders import parquet_files
+from horoball.data.files.parquet_schemas import shown_type
 from horoball.data.readers.frames import frame_of, gives_arrow, labels_of
 from horoball.data.readers.mixed_parquet import is_parquet
 from horoball.data.readers.parquet import MAX_BYTES_IN_MEMORY, ParquetTable
@@ -165,7 +166,7 @@ def _list_column(schema: Any, column: str | None, where: str) -> str:
     if column not in schema.names:
         raise ValueError(f"{where} has no column {column!r}. Its columns are: {some_names(list(schema.names))}.")
     if column not in lists:
-        kind = schema.field(column).type
+        kind = shown_type(schema.field(column).type)
         raise ValueError(f"Column {column[:40]!r} of {where} holds {kind}, not lists of numbers. Name another column.")
     return column
 
