@@ -8,6 +8,7 @@ import networkx as nx
 import numpy as np
 import pytest
 from scipy.cluster.hierarchy import linkage
+from sklearn.metrics import adjusted_rand_score
 
 from horoball import PoincareGraphVAE, PoincareVAE
 from horoball.data import branching_diffusion
@@ -220,3 +221,15 @@ def test_a_group_that_is_the_root_joins_last() -> None:
     clades = {frozenset(found.names[i] for i in found.members(node)) for node in range(found.leaves, found.nodes)}
     assert {"a", "b"} in clades
     assert {"a", "b", "c"} in clades
+
+
+def test_counts_are_compared_by_their_shares() -> None:
+    rng = np.random.default_rng(0)
+    kinds = rng.dirichlet(np.full(40, 0.3), 4)
+    at = np.arange(80) % 4
+    counts = np.stack([rng.multinomial(rng.integers(30, 3000), kinds[kind]) for kind in at])  # of very unequal totals
+    found = tree(counts, draws=30)
+    assert found.source == "square roots of shares"
+    assert adjusted_rand_score(at, found.cut(4)) == 1
+    assert tree(counts, draws=0, standardize=False).source == "columns"
+    assert tree(rng.integers(100, 200, (30, 5)), draws=0).source == "columns"  # whole numbers, but not counted

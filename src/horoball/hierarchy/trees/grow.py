@@ -10,7 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from torch import Tensor
 
+from horoball.data.tables.array_table import ArrayTable
 from horoball.data.tables.number_arrays import check_unmasked
+from horoball.data.tables.standardizer import summarize
 from horoball.hierarchy.delta import fixed_sample
 from horoball.hierarchy.space import Space
 from horoball.hierarchy.trees.evidence import Candidate, candidates
@@ -22,11 +24,13 @@ from horoball.hierarchy.trees.roots import find_root
 from horoball.hierarchy.trees.source import Source
 from horoball.hierarchy.trees.tree import Tree
 from horoball.hierarchy.trees.verdict import ANSWERS, Verdict
+from horoball.likelihoods.counts import Counts
 
 __all__ = ["grow", "tree", "verdict"]
 
 MAX_LEAVES = 20_000  # rows that are leaves themselves: 1.6 GB of distances
 _RELATED = "columns that others say something about"
+_SHARES = "square roots of shares"
 _FEWEST = 4  # columns and, times five, rows that can be halved to compare candidates
 
 
@@ -57,7 +61,8 @@ def tree(
         method: "gromov" for data that branch, with rows at inner nodes; "average" for clusters, with rows at the tips;
             "consensus" for vectors, from what replicates agree on; "auto" chooses between the first two the one that
             better predicts distances in columns it has not seen.
-        standardize: Whether to scale the columns to a standard deviation of 1. Constant columns are left out.
+        standardize: Whether to scale the columns to a standard deviation of 1. Constant columns are left out. Counts
+            become square roots of shares of their row's total instead: their distances are Hellinger's.
         draws: Replicates for the support; 0 for none. See Note [Replicates] in `horoball.hierarchy.trees.source`.
         max_leaves: With more rows than this, 5,000 of them stand for all others near them.
         n_jobs: Threads for the replicates; one per core for trees of 2,000 leaves and more if not given.
@@ -86,13 +91,16 @@ def tree(
     if np.isinf(points).any() or np.isnan(points).all(1).any():
         raise ValueError("tree expects finite numbers, or NaN for gaps, and at least one number in every row.")
     points = points[:, ~np.isnan(points).all(0)]
-    if standardize:
+    name = "columns"
+    if standardize and _are_counts(points):
+        points, name = np.sqrt(points / np.maximum(points.sum(1, keepdims=True), 1.0)), _SHARES
+    elif standardize:
         spread = np.nanstd(points, 0)
         points = (points[:, spread > 0] - np.nanmean(points[:, spread > 0], 0)) / spread[spread > 0]
     if not points.shape[1] or not np.nan_to_num(points).any():
         raise ValueError("All rows are the same: there is no tree to find. Give rows that differ.")
     options: dict[str, Any] = {"labels": labels, "names": names, "root": root, "draws": draws, "n_jobs": n_jobs}
-    sources, weights = [Source("columns", points)], {"columns": np.ones(points.shape[1])}
+    sources, weights = [Source(name, points)], {name: np.ones(points.shape[1])}
     related = np.isnan(points).any() or related_columns(points)
     if not np.all(related):
         weights[_RELATED] = np.asarray(related, np.float64)
@@ -206,6 +214,11 @@ def grow(
         return made
     chance = steps.chance(source, draws, rng, None if told is None else lambda done: told(draws + done, work))
     return made.with_support(sure, chance, steps.centers(source))
+
+
+def _are_counts(points: np.ndarray) -> bool:
+    """Whether a fit would take the rows for counts, whose totals differ for reasons of their own."""
+    return not np.isnan(points).any() and Counts.suits(summarize(ArrayTable(points))) is not None
 
 
 def _method(name: str) -> str:
