@@ -69,7 +69,7 @@ def train(path: str, kind: str) -> dict[str, float]:
     import torch
 
     from horoball.data import read
-    from horoball.data.readers import mixed_parquet
+    from horoball.data.readers import parquet
     from horoball.data.readers.mixed import read_columns
     from horoball.training import TrainConfig
     from horoball.training.engine import engine
@@ -78,7 +78,7 @@ def train(path: str, kind: str) -> dict[str, float]:
     torch.set_num_threads(1)
     with engine():  # imports the rest
         pass
-    mixed_parquet.MAX_BYTES_IN_MEMORY = 0  # type: ignore[attr-defined]  # streamed, whatever its size
+    parquet.MAX_BYTES_IN_MEMORY = 0  # streamed, whatever its size
     begin, clock = time.process_time(), Clock()
     table = read_columns(path) if kind == "mixed" else read(path, streamed=True)
     assert table.mixed == (kind == "mixed")

@@ -96,7 +96,7 @@ def test_a_folder_of_parquet_files_goes_in_and_large_ones_are_streamed(
     for part in (0, 1):
         pq.write_table(whole.slice(150 * part, 150), tmp_path / f"{part}.parquet", row_group_size=50)
     held = read_columns(tmp_path)
-    monkeypatch.setattr("horoball.data.readers.mixed_parquet.MAX_BYTES_IN_MEMORY", 0)
+    monkeypatch.setattr("horoball.data.readers.parquet.MAX_BYTES_IN_MEMORY", 0)
     streamed = read_columns(tmp_path)
     assert type(streamed).__name__ == "MixedParquetTable"
     assert streamed.schema == held.schema

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 import torch
 
-from horoball.data.readers import mixed_parquet
+from horoball.data.readers import parquet
 from horoball.data.readers.mixed import UnseenValueWarning, read_columns, read_fitted
 
 
@@ -23,7 +23,7 @@ def test_a_streamed_table_has_the_rows_of_one_in_memory(tmp_path: Path, monkeypa
     path = tmp_path / "rows.parquet"
     frame().to_parquet(path, row_group_size=70)
     held = read_columns(path)
-    monkeypatch.setattr(mixed_parquet, "MAX_BYTES_IN_MEMORY", 0)
+    monkeypatch.setattr(parquet, "MAX_BYTES_IN_MEMORY", 0)
     streamed = read_columns(path)
     assert type(streamed).__name__ == "MixedParquetTable"
     assert streamed.schema == held.schema
