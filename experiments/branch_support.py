@@ -7,9 +7,12 @@ if a branch of the true tree overlaps it by 4/5.
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.stats import beta
 
 from experiments import runs
 from horoball.hierarchy import tree
@@ -211,6 +214,30 @@ def kinds_table() -> str:
     return "\n".join(line for line in lines if line)
 
 
+def picture(path: Path) -> None:
+    """Support against the share of branches that is real, by the size of the branch, with 95 % intervals."""
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    mpl.rcParams["svg.hashsalt"] = "horoball"  # the same results give the same file
+    figure = Figure((5.2, 3.4), layout="constrained")
+    axes = figure.subplots()
+    axes.plot([0, 1], [0, 1], color="#999999", linewidth=1)
+    of = [record["result"]["cells"] for record in runs.results(STUDY) if record["setting"]["kind"] in TREES]
+    bounds = (*BINS, 1.0)
+    for place, ((low, high), color) in enumerate(zip(SIZES, ("#0072b2", "#e69f00", "#009e73"), strict=True)):
+        n, real = np.sum([one[place] for one in of], axis=0).T
+        middle = [(a + b) / 2 + 0.01 * (place - 1) for a, b in pairwise(bounds)]
+        rate = real / np.maximum(n, 1)
+        reach = [rate - beta.ppf(0.025, real, n - real + 1), beta.ppf(0.975, real + 1, n - real) - rate]
+        label = f"{low} to {high} rows" if high < 10**9 else f"{low} rows and more"
+        axes.errorbar(middle, rate, np.nan_to_num(reach), fmt="o", color=color, capsize=3, label=label)
+    axes.set(xlabel="support of a branch above chance", ylabel="share that is real", xlim=(0, 1), ylim=(0, 1.02))
+    axes.set_xticks(bounds)
+    axes.legend(frameon=False, loc="upper left")
+    figure.savefig(path, metadata={"Date": None})
+
+
 def _line(name: str, rows: int, of: list[dict[str, Any]], *, tree: bool) -> str:
     if not of:
         return ""
@@ -234,6 +261,7 @@ def main() -> None:
     asked = runs.arguments(__doc__, seeds=6, help_="tables of a kind")
     runs.carry_out(STUDY, settings(asked.seeds), run, asked.workers)
     print(calibration_table(), kinds_table(), sep="\n\n")
+    picture(Path(__file__).parents[1] / "docs" / "support.svg")
 
 
 if __name__ == "__main__":
