@@ -37,7 +37,7 @@ def run(table: str, seed: int) -> dict[str, Any]:
     x, truth = made(MADE[table], seed) if table in MADE else rows_of(table)
     some = np.random.default_rng(seed).permutation(len(x))[:_ROWS]
     x, truth = x[some], truth[some]
-    x = x[:, x.std(0) > 0]
+    x = x[:, x.std(0) > 1e-9]
     x = (x - x.mean(0)) / x.std(0)
     groups = len(np.unique(truth))
     found = tree(x, seed=seed, n_jobs=1)

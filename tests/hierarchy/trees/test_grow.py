@@ -233,3 +233,10 @@ def test_counts_are_compared_by_their_shares() -> None:
     assert adjusted_rand_score(at, found.cut(4)) == 1
     assert tree(counts, draws=0, standardize=False).source == "columns"
     assert tree(rng.integers(100, 200, (30, 5)), draws=0).source == "columns"  # whole numbers, but not counted
+
+
+def test_a_constant_column_of_any_value_is_left_out() -> None:
+    x = np.random.default_rng(0).normal(size=(150, 5))
+    constant = np.full((150, 1), 0.1)
+    assert constant.std() > 0  # by rounding
+    assert np.array_equal(tree(np.hstack([x, constant]), draws=0).depth, tree(x, draws=0).depth)

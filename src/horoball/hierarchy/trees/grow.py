@@ -31,6 +31,7 @@ __all__ = ["grow", "tree", "verdict"]
 MAX_LEAVES = 20_000  # rows that are leaves themselves: 1.6 GB of distances
 _RELATED = "columns that others say something about"
 _SHARES = "square roots of shares"
+_ROUNDING = 1e-12  # of a column's values: the deviation of equal values is not always 0
 _FEWEST = 4  # columns and, times five, rows that can be halved to compare candidates
 
 
@@ -96,7 +97,8 @@ def tree(
         points, name = np.sqrt(points / np.maximum(points.sum(1, keepdims=True), 1.0)), _SHARES
     elif standardize:
         spread = np.nanstd(points, 0)
-        points = (points[:, spread > 0] - np.nanmean(points[:, spread > 0], 0)) / spread[spread > 0]
+        varied = spread > _ROUNDING * np.nanmax(np.abs(points), 0)
+        points = (points[:, varied] - np.nanmean(points[:, varied], 0)) / spread[varied]
     if not points.shape[1] or not np.nan_to_num(points).any():
         raise ValueError("All rows are the same: there is no tree to find. Give rows that differ.")
     options: dict[str, Any] = {"labels": labels, "names": names, "root": root, "draws": draws, "n_jobs": n_jobs}
