@@ -21,7 +21,7 @@ import horoball as hb
 from benchmarks.cell_models import corrected
 from benchmarks.cells import RESULTS, figure, keep, known, stored
 from benchmarks.table import markdown
-from horoball.hierarchy.trees import Tree
+from horoball.trees import Tree
 
 Support = dict[frozenset[str], float]  # of each branch
 

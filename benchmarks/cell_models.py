@@ -11,8 +11,8 @@ import numpy as np
 import torch
 
 import horoball as hb
-from horoball.manifolds import PoincareBall
-from horoball.manifolds.projection import frechet_mean
+from horoball.geometry import PoincareBall
+from horoball.geometry.coordinates import frechet_mean
 
 __all__ = ["CHANGE", "MODELS", "Data", "Fitted", "available", "corrected", "of_column", "quiet_scvi"]
 

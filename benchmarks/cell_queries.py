@@ -23,7 +23,7 @@ from benchmarks.cell_models import available, quiet_scvi
 from benchmarks.cell_scores import area
 from benchmarks.cells import RESULTS, figure, keep, known, stored
 from benchmarks.table import markdown
-from horoball.manifolds import PoincareBall
+from horoball.geometry import PoincareBall
 from horoball.neighbors import Index
 from tests.cells.splatter import splatter
 

@@ -12,8 +12,8 @@ import torch
 from scipy.stats import rankdata, spearmanr
 
 from benchmarks.cell_models import CHANGE, Data, Fitted, of_column
-from horoball.cells.graph import nearest
-from horoball.manifolds.projection import frechet_mean
+from horoball.cells.anndata import nearest
+from horoball.geometry.coordinates import frechet_mean
 
 __all__ = ["SCORES", "area", "judged", "lisi"]
 

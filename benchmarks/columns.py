@@ -1,8 +1,8 @@
 """Wide tables: `python -m benchmarks.columns` prints the seconds that opening takes for each number of columns.
 
-A table of 20 rows is written as Parquet and as CSV for each width, and opened by `horoball.data.read`; the rows of the
-Parquet file are read as well. Times are of the processor, the least of several. A cost per column that grows with the
-number of columns would be a quadratic one: the exit code is 1 if it more than doubles from the least to the most.
+A table of 20 rows is written as Parquet and as CSV for each width, and opened by `horoball.tables.read`; the rows of
+the Parquet file are read as well. Times are of the processor, the least of several. A cost per column that grows with
+the number of columns would be a quadratic one: the exit code is 1 if it more than doubles from the least to the most.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from horoball.data import read
+from horoball.tables import read
 
 ROWS = 20
 WIDTHS = (3_000, 10_000, 30_000, 100_000)

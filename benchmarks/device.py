@@ -18,10 +18,10 @@ from torch import Tensor, nn
 from torch.nn.functional import binary_cross_entropy_with_logits, softplus
 
 from benchmarks.table import markdown
-from horoball.models import VAE, ModelConfig
-from horoball.runtime.devices import available, resolved
+from horoball.devices import available, resolved
 from horoball.training import TrainConfig
-from horoball.training.table.objective import TableObjective
+from horoball.vae import VAE, ModelConfig
+from horoball.vae.train import TableObjective
 
 __all__ = ["main"]
 

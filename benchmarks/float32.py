@@ -17,8 +17,7 @@ from torch import Tensor
 from benchmarks import oracle
 from benchmarks.geometry import distance, generic, layer
 from benchmarks.table import Row, worst
-from horoball import PoincareBall, WrappedNormal
-from horoball.runtime import devices
+from horoball import PoincareBall, WrappedNormal, devices
 
 __all__ = ["rows", "without_float64"]
 

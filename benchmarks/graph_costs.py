@@ -9,12 +9,11 @@ import time
 import numpy as np
 import torch
 
-from horoball.data import Graph, preferential_attachment, random_tree
-from horoball.models import GraphConfig, GraphVAE
-from horoball.numerics.random import generator_for
+from horoball.datasets import preferential_attachment, random_tree
+from horoball.geometry.random import generator_for
+from horoball.graphs import Graph, GraphConfig, GraphVAE
+from horoball.graphs.fit import FREE_TRAINING, PAPER_TRAINING, GraphObjective, fit_graph
 from horoball.training.engine import engine
-from horoball.training.graph.fit import FREE_TRAINING, PAPER_TRAINING, fit_graph
-from horoball.training.graph.objective import GraphObjective
 from horoball.training.progress import Silent
 
 NON_EDGES, D = 10, 5

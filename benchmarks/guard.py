@@ -19,8 +19,8 @@ from torch.distributions import Normal
 import horoball as hb
 from benchmarks.speed import Step, interleaved
 from benchmarks.table import markdown
-from horoball.models import VAE, ModelConfig
-from horoball.objectives import elbo
+from horoball.training import elbo
+from horoball.vae import VAE, ModelConfig
 
 WORSE, TRIES, TURNS = 1.15, 4, 15
 # Medians of six runs with nothing beside, torch 2.13 on an x86 with AVX-512. Lower one when it has become faster;

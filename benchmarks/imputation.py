@@ -30,7 +30,7 @@ from horoball import PoincareBall, PoincareVAE
 PARTS = (0.1, 0.3, 0.5)
 # A density, not a map: ten dimensions and no distance term; smaller batches, as the tables are small. Steps and
 # patience were chosen by the errors on wine after trials on glass, wine and vehicle: wine's figures flatter the model.
-# That residuals of columns are taken together (see horoball.training.table.residuals) was tried on other masks, of seed
+# That residuals of columns are taken together (see horoball.vae.residuals) was tried on other masks, of seed
 # 1, of wine, vehicle and breast_cancer.
 STEPS = 1500  # of training, and a quarter of them without a lower validation loss
 MODEL: dict[str, Any] = {

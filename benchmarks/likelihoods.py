@@ -17,10 +17,10 @@ from sklearn.datasets import load_digits
 
 from benchmarks.table import markdown
 from horoball import PoincareVAE
-from horoball.data import ArrayTable
-from horoball.numerics.random import generator_for
-from horoball.objectives import elbo, log_likelihood
-from horoball.objectives.bounds import PRIOR_SHARE
+from horoball.geometry.random import generator_for
+from horoball.tables import ArrayTable
+from horoball.training import elbo, log_likelihood
+from horoball.training.bounds import PRIOR_SHARE
 
 DIMENSIONS = (2, 3, 5, 10)
 SHARES = (0.0, 0.1, 0.25, 0.5)

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA
 
-from horoball.data import branching_diffusion, mnist
+from horoball.datasets import branching_diffusion, mnist
 
 __all__ = ["TABLES", "nested_clusters"]
 

@@ -31,8 +31,8 @@ from torch.distributions import Normal
 from benchmarks.imputation import nearest_agree, neighbor_accuracy
 from benchmarks.table import markdown
 from horoball import PoincareVAE
-from horoball.numerics.random import generator_for
-from horoball.training.table.residuals import NormalColumns
+from horoball.geometry.random import generator_for
+from horoball.vae.residuals import NormalColumns
 
 SAMPLES = 200  # importance samples
 DENSITY: dict[str, Any] = {"n_components": 5, "posterior": "wrapped", "distance_weight": 0.0, "batch_size": 64}

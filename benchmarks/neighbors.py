@@ -22,11 +22,10 @@ from torch import Tensor
 import horoball as hb
 from benchmarks.neighbors_promise import promise
 from benchmarks.table import markdown
-from horoball.neighbors.engine import Engine
 from horoball.neighbors.lift import Lift
 from horoball.neighbors.partitions import Probe
-from horoball.neighbors.search import Search
-from horoball.runtime.extras import require_faiss
+from horoball.neighbors.search import Engine, Search
+from horoball.plugins import require_faiss
 
 K = 10
 RECALL, RATIO = 0.99, 1.2  # goals of `speed`

@@ -20,7 +20,7 @@ from benchmarks.oracle import radius_distribution
 from benchmarks.table import Row, worst
 from horoball import PoincareBall, RiemannianNormal
 from horoball.distributions import HyperbolicRadius
-from horoball.distributions.radius_autograd import draw, log_normalizer
+from horoball.distributions.radius import draw, log_normalizer
 
 __all__ = ["relative", "rows"]
 

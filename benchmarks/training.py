@@ -22,14 +22,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from horoball.data import ArrayTable, mnist
-from horoball.models import VAE, ModelConfig
-from horoball.objectives import elbo, log_likelihood
-from horoball.objectives.distances import DistanceTerm
-from horoball.objectives.places import PlaceTerm
-from horoball.training import TrainConfig, fit
+from horoball.datasets import mnist
+from horoball.tables import ArrayTable
+from horoball.training import TrainConfig, elbo, log_likelihood
 from horoball.training.progress import Silent
-from horoball.training.table.objective import TableObjective
+from horoball.vae import VAE, ModelConfig, fit
+from horoball.vae.distances import DistanceTerm, PlaceTerm
+from horoball.vae.train import TableObjective
 
 BATCH = 128
 

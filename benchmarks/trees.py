@@ -13,7 +13,7 @@ import time
 import numpy as np
 
 from horoball import PoincareVAE
-from horoball.data import branching_diffusion
+from horoball.datasets import branching_diffusion
 
 
 def rows_of(n: int, seed: int = 0) -> np.ndarray:

@@ -12,7 +12,7 @@ import numpy as np
 
 import horoball as hb
 from horoball import plotting
-from horoball.data import branching_diffusion
+from horoball.datasets import branching_diffusion
 
 mpl.use("agg")
 

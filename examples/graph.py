@@ -12,7 +12,7 @@ from scipy.sparse.csgraph import shortest_path
 
 import horoball as hb
 from horoball import plotting
-from horoball.data import paper_graph
+from horoball.datasets import paper_graph
 from horoball.graphs import reconstruction
 
 mpl.use("agg")

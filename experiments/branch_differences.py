@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from experiments import runs
-from horoball.hierarchy import Tree
-from horoball.hierarchy import tree as tree_of
-from horoball.hierarchy.trees.differences import HeldOut, differences
+from horoball.trees import Tree
+from horoball.trees import tree as tree_of
+from horoball.trees.branches import HeldOut, differences
 
 STUDY = "branch_differences"
 _ROWS = 120

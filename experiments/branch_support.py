@@ -1,6 +1,6 @@
 """What support is worth, on tables whose tree is known and on flat ones: `python -m experiments.branch_support`.
 
-No model is fitted: trees are those of `horoball.hierarchy.tree`, of 120, 300 and 1,000 rows. A branch is real
+No model is fitted: trees are those of `horoball.trees.tree`, of 120, 300 and 1,000 rows. A branch is real
 if a branch of the true tree overlaps it by 4/5.
 """
 
@@ -15,7 +15,7 @@ import numpy as np
 from scipy.stats import beta
 
 from experiments import runs
-from horoball.hierarchy import tree
+from horoball.trees import tree
 
 STUDY = "branch_support"
 ROWS = (120, 300, 1000)

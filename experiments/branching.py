@@ -12,11 +12,10 @@ import torch
 
 from experiments import mnist
 from experiments.runs import results
-from horoball.data import ArrayTable, branching_diffusion
-from horoball.data.datasets.branching import Branching
-from horoball.models import VAE, ModelConfig
-from horoball.objectives import log_likelihood
-from horoball.training import TrainConfig, fit
+from horoball.datasets import Branching, branching_diffusion
+from horoball.tables import ArrayTable
+from horoball.training import TrainConfig, log_likelihood
+from horoball.vae import VAE, ModelConfig, fit
 
 __all__ = ["STUDY", "found", "run", "split", "trained"]
 

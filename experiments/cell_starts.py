@@ -18,10 +18,9 @@ from torch import Tensor
 from experiments import mnist
 from experiments.beyond import STARTS
 from experiments.runs import Setting, arguments, carry_out, counted, paired, results
-from horoball.data import ArrayTable
-from horoball.models import VAE, ModelConfig
-from horoball.objectives import log_likelihood
-from horoball.training import TrainConfig, fit
+from horoball.tables import ArrayTable
+from horoball.training import TrainConfig, log_likelihood
+from horoball.vae import VAE, ModelConfig, fit
 
 STUDY = "cell_starts"
 TABLES = ("Olsson", "Moignard2015", "krumsiek11_blobs")

@@ -20,14 +20,13 @@ import torch
 from experiments.runs import Setting, arguments, carry_out, interval, results
 from experiments.taxonomies import taxonomy
 from experiments.wordnet_data import Taxonomy
-from horoball.data import Graph
-from horoball.data.graphs.closure import transitive_closure
-from horoball.models import GraphConfig, GraphVAE
-from horoball.models.graph.encoder import FreeEncoder
-from horoball.numerics.random import generator_for
-from horoball.training.graph.fit import fit_graph, training_for
-from horoball.training.graph.run import non_edges_for
-from horoball.training.graph.start import place_nodes
+from horoball.geometry.random import generator_for
+from horoball.graphs import Graph, GraphConfig, GraphVAE
+from horoball.graphs.fit import fit_graph, training_for
+from horoball.graphs.graph import transitive_closure
+from horoball.graphs.model import FreeEncoder
+from horoball.graphs.run import non_edges_for
+from horoball.graphs.start import place_nodes
 
 __all__ = ["STUDY", "Split", "f1", "run", "settings", "split_closure", "table"]
 

@@ -19,9 +19,9 @@ from experiments.disc_likelihood import disc_log_likelihood, narrow
 from experiments.released_layer import ReleasedGyroplane, released_start
 from experiments.runs import Setting, arguments, carry_out, counted, paired, results, slug
 from horoball.distributions.normal import BallNormal
-from horoball.models import VAE, ModelConfig
-from horoball.models.table.encoder import Encoder
-from horoball.objectives import elbo
+from horoball.training import elbo
+from horoball.vae import VAE, ModelConfig
+from horoball.vae.encoder import Encoder
 
 __all__ = ["STUDY", "VARIANTS", "curves", "departing", "found", "run", "setting", "settings", "table", "tables"]
 

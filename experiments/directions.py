@@ -23,7 +23,7 @@ from scipy.optimize import minimize_scalar
 from experiments import runs
 from experiments.vector_taxonomies import SETS, texts_of
 from horoball import PoincareVAE
-from horoball.distributions.von_mises_fisher import VonMisesFisher
+from horoball.distributions.sphere import VonMisesFisher
 
 STUDY = "directions"
 _ROWS = 5_000

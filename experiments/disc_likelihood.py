@@ -13,8 +13,8 @@ import math
 import torch
 from torch import Tensor
 
-from horoball.manifolds import PoincareBall
-from horoball.models import VAE
+from horoball.geometry import PoincareBall
+from horoball.vae import VAE
 
 __all__ = ["disc_log_likelihood", "disc_points", "narrow", "reach"]
 
@@ -61,7 +61,7 @@ def reach(model: VAE) -> float:
     """The radius of a disc that holds all but a millionth of the prior's mass.
 
     Example:
-        >>> from horoball.models import ModelConfig
+        >>> from horoball.vae import ModelConfig
         >>> round(reach(VAE.from_config(ModelConfig(features=1, d=2, c=0.0))), 2)  # √(−2 log 0.000001)
         5.26
     """
@@ -84,7 +84,7 @@ def narrow(model: VAE, x: Tensor) -> float:
     kinks, and posteriors that are narrower along one axis than the model's are, cost some of these.
 
     Example:
-        >>> from horoball.models import ModelConfig
+        >>> from horoball.vae import ModelConfig
         >>> 0 < narrow(VAE.from_config(ModelConfig(features=1, d=2)), torch.zeros(5, 1)) < 2
         True
     """
@@ -101,7 +101,7 @@ def disc_log_likelihood(model: VAE, x: Tensor, spacing: float | None = None) -> 
         spacing: Of the rule's points, in metric units; `narrow` if it is not given.
 
     Example:
-        >>> from horoball.models import ModelConfig
+        >>> from horoball.vae import ModelConfig
         >>> model = VAE.from_config(ModelConfig(features=3, d=2, c=1.0, hidden=(8,), likelihood="bernoulli"))
         >>> every = torch.cartesian_prod(*[torch.tensor([0.0, 1.0])] * 3)
         >>> round(float(disc_log_likelihood(model, every, 0.1).exp().sum()), 2)  # of all that can be observed

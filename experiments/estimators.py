@@ -17,7 +17,7 @@ import torch
 from experiments import mnist
 from experiments.disc_likelihood import disc_log_likelihood, narrow
 from experiments.runs import Setting, arguments, carry_out, results
-from horoball.objectives import log_likelihood
+from horoball.training import log_likelihood
 
 __all__ = ["STUDY", "run", "settings", "table"]
 

@@ -1,6 +1,6 @@
 """Groups of tables whose groups are known, beside Ward's linkage: `python -m experiments.known_groups`.
 
-The adjusted Rand index of the groups that `horoball.hierarchy.tree` cuts, with the true number asked for: over all
+The adjusted Rand index of the groups that `horoball.trees.tree` cuts, with the true number asked for: over all
 rows, where those that are unsure count as one more group, and over the rows that are in a group. Ward's linkage has the
 same standardized columns and number. The verdict stands beside it. No method sees the groups.
 """
@@ -15,7 +15,7 @@ from sklearn.metrics import adjusted_rand_score
 
 from experiments import runs
 from experiments.tree_purity import rows_of
-from horoball.hierarchy import tree
+from horoball.trees import tree
 
 STUDY = "known_groups"
 REAL = ("zoo", "iris", "wine", "glass", "vehicle", "digits", "satellite")

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from horoball.data import branching_diffusion, paper_graph
-from horoball.hierarchy import Tree
+from horoball.datasets import branching_diffusion, paper_graph
+from horoball.trees import Tree
 
 __all__ = ["KINDS", "Agreement", "Known", "agreement"]
 

@@ -19,12 +19,11 @@ from torch import Tensor
 
 from experiments.disc_likelihood import disc_log_likelihood, narrow
 from experiments.runs import Setting, results, slug
-from horoball.data import ArrayTable
-from horoball.data.datasets.images import Images, mnist
-from horoball.models import VAE, ModelConfig
+from horoball.datasets import Images, mnist
 from horoball.nn import Gyroplane
-from horoball.objectives import elbo, log_likelihood
-from horoball.training import TrainConfig, fit
+from horoball.tables import ArrayTable
+from horoball.training import TrainConfig, elbo, log_likelihood
+from horoball.vae import VAE, ModelConfig, fit
 
 __all__ = ["STUDY", "WEIGHTS", "digits", "found", "rough", "run", "setting", "spread", "trained", "weights_of"]
 

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from experiments import mnist
-from horoball.models import VAE
+from horoball.vae import VAE
 
 D, C = 10, 0.2
 

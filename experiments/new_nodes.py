@@ -13,11 +13,9 @@ import torch
 
 from experiments.runs import Setting, arguments, carry_out, figure, results
 from experiments.taxonomies import D, taxonomy
-from horoball.data import Graph
-from horoball.graphs import ranking
-from horoball.training.graph.new_nodes import add_nodes
-from horoball.training.graph.request import graph_fit
-from horoball.training.graph.run import GraphRun, train_graph
+from horoball.graphs import Graph, ranking
+from horoball.graphs.lineage import add_nodes
+from horoball.graphs.run import GraphRun, graph_fit, train_graph
 
 STUDY = "new_nodes"
 

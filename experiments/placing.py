@@ -21,8 +21,8 @@ from sklearn.datasets import load_digits
 
 from experiments import runs
 from experiments.vector_taxonomies import texts_of
-from horoball.hierarchy import Placed, Placer, taxonomy
-from horoball.hierarchy import tree as tree_of
+from horoball.trees import Placed, Placer, taxonomy
+from horoball.trees import tree as tree_of
 
 STUDY, CUT = "coverage", "coverage_of_cut_groups"
 COVERAGES = (0.8, 0.9, 0.95)

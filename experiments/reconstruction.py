@@ -12,10 +12,9 @@ import torch
 
 from experiments.runs import Setting, arguments, carry_out, interval, results
 from experiments.table4 import GRAPHS, MODELS
-from horoball.data import paper_graph
-from horoball.graphs import reconstruction
-from horoball.models import GraphConfig, GraphVAE
-from horoball.training.graph.fit import PAPER_TRAINING, fit_graph
+from horoball.datasets import paper_graph
+from horoball.graphs import GraphConfig, GraphVAE, reconstruction
+from horoball.graphs.fit import PAPER_TRAINING, fit_graph
 
 FIGURES = {"map": "MAP", "mean_rank": "mean rank", "distortion": "distortion"}
 

@@ -17,7 +17,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-from horoball.manifolds import PoincareBall
+from horoball.geometry import PoincareBall
 from horoball.nn import Gyroplane
 
 __all__ = ["RELEASES", "ReleasedGyroplane", "released_start"]

@@ -27,7 +27,7 @@ import numpy as np
 import torch
 from scipy.stats import t as student
 
-from horoball.storage.atomic import write_whole
+from horoball.storage.whole import write_whole
 
 __all__ = [
     "RESULTS",

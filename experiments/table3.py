@@ -14,7 +14,7 @@ from torch import nn
 
 from experiments.mnist import digits, trained
 from experiments.runs import Setting, arguments, carry_out, figure, paired, results
-from horoball.models import VAE, Decoder
+from horoball.vae import VAE, Decoder
 
 STUDY = "table3"
 MODELS = {"N-VAE": 0.0, "P-VAE, c = 1.4": 1.4}

@@ -15,11 +15,10 @@ from typing import Any
 import torch
 
 from experiments.runs import Setting, arguments, carry_out, figure, paired, results
-from horoball.data import paper_graph, split_links
-from horoball.data.graphs.link_split import LeakWarning
-from horoball.graphs import BASELINES, link_scores, vgae_scores
-from horoball.models import GraphConfig, GraphVAE
-from horoball.training.graph.fit import PAPER_TRAINING, fit_graph
+from horoball.datasets import paper_graph
+from horoball.graphs import BASELINES, GraphConfig, GraphVAE, link_scores, split_links, vgae_scores
+from horoball.graphs.evaluation import LeakWarning
+from horoball.graphs.fit import PAPER_TRAINING, fit_graph
 
 GRAPHS = ("phylogenetic", "csphd", "diseases")
 MODELS = {"N": 0.0, "P": 1.0}  # c

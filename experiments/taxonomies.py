@@ -23,15 +23,13 @@ from experiments.runs import Setting, arguments, carry_out, interval, results
 from experiments.wordnet import general_first
 from experiments.wordnet import taxonomy as wordnet_part
 from experiments.wordnet_data import Taxonomy
-from horoball.data import Graph
-from horoball.graphs import ranking
-from horoball.manifolds import PoincareBall
-from horoball.models import GraphConfig, GraphVAE
-from horoball.models.graph.encoder import FreeEncoder
-from horoball.numerics.random import generator_for
-from horoball.training.graph.fit import fit_graph, training_for
-from horoball.training.graph.run import non_edges_for
-from horoball.training.graph.start import place_nodes
+from horoball.geometry import PoincareBall
+from horoball.geometry.random import generator_for
+from horoball.graphs import Graph, GraphConfig, GraphVAE, ranking
+from horoball.graphs.fit import fit_graph, training_for
+from horoball.graphs.model import FreeEncoder
+from horoball.graphs.run import non_edges_for
+from horoball.graphs.start import place_nodes
 from horoball.training.progress import Silent
 
 STUDY = "taxonomies"

@@ -19,9 +19,9 @@ from sklearn.cluster import HDBSCAN
 
 from experiments import runs
 from horoball import PoincareVAE
-from horoball.hierarchy import Tree
-from horoball.hierarchy import tree as tree_of
-from horoball.hierarchy.labels import merges_purity
+from horoball.hierarchy.metrics import merges_purity
+from horoball.trees import Tree
+from horoball.trees import tree as tree_of
 
 STUDY = "tree_purity"
 TABLES = ("zoo", "iris", "glass", "wine", "digits", "spambase", "letter", "satellite")

@@ -15,8 +15,8 @@ from scipy.spatial.distance import pdist, squareform
 from experiments import runs
 from experiments.known_trees import KINDS, Known, agreement
 from horoball import PoincareVAE
-from horoball.hierarchy import Tree
-from horoball.hierarchy import tree as tree_of
+from horoball.trees import Tree
+from horoball.trees import tree as tree_of
 
 STUDY = "tree_support"
 # The settings that results were measured with, which were the estimator's defaults then.

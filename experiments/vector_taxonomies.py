@@ -30,8 +30,8 @@ from sklearn.metrics import adjusted_rand_score
 
 from experiments import runs
 from horoball import PoincareVAE
-from horoball.hierarchy import Placer, Tree, calibration_error
-from horoball.hierarchy.labels import merges_purity
+from horoball.hierarchy.metrics import merges_purity
+from horoball.trees import Placer, Tree, calibration_error
 
 STUDY, PLACING = "vector_taxonomies", "placing"
 SETS = ("google_products", "icd10cm", "debian")

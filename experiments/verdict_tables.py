@@ -12,7 +12,7 @@ import numpy as np
 from scipy.spatial.distance import pdist
 
 from experiments.branch_support import TREES
-from horoball.data import branching_diffusion
+from horoball.datasets import branching_diffusion
 
 __all__ = ["FAMILIES", "GRID", "simulated"]
 

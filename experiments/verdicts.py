@@ -14,8 +14,8 @@ from scipy.stats import beta
 
 from experiments.runs import Setting, arguments, carry_out, results
 from experiments.verdict_tables import FAMILIES, GRID, simulated
-from horoball.hierarchy import verdict
-from horoball.hierarchy.trees.verdict import ANSWERS
+from horoball.trees import verdict
+from horoball.trees.verdict import ANSWERS
 
 __all__ = ["STUDY", "grid_table", "run", "share", "table"]
 

@@ -16,11 +16,9 @@ from scipy.stats import rankdata
 from experiments.runs import Setting, arguments, carry_out, interval, results
 from experiments.table4 import MODELS
 from experiments.wordnet_data import Taxonomy, wordnet_nouns
-from horoball.data import Graph
-from horoball.graphs import Ranking, ranking
-from horoball.models import GraphConfig, GraphVAE
-from horoball.training.graph.fit import fit_graph, training_for
-from horoball.training.graph.run import non_edges_for
+from horoball.graphs import Graph, GraphConfig, GraphVAE, Ranking, ranking
+from horoball.graphs.fit import fit_graph, training_for
+from horoball.graphs.run import non_edges_for
 
 ROOTS = {"mammals": "mammal.n.01", "nouns": "entity.n.01"}
 PUBLISHED = {"mammals": (1_180, 6_540), "nouns": (82_115, 743_241)}  # synsets, pairs of the closure

@@ -26,13 +26,13 @@ import pyarrow.parquet as pq
 import torch
 
 from benchmarks.table import markdown
-from horoball.data import ArrayTable, read
-from horoball.models import VAE, ModelConfig
 from horoball.storage.checkpoint import load_checkpoint
-from horoball.training import TrainConfig, fit
+from horoball.tables import ArrayTable, read
+from horoball.training import TrainConfig
 from horoball.training.engine import engine
 from horoball.training.progress import Progress, Silent
 from horoball.training.state import LAST
+from horoball.vae import VAE, ModelConfig, fit
 
 KILLS, TRIALS, TURNS = 20, 5, 5
 FEATURES, ROWS, BATCH, EPOCHS = 20, 5000, 20, 2

@@ -76,10 +76,10 @@ def train(data: str, folder: str, batch: str) -> Numbers:
     """One epoch as `horoball fit` runs it."""
     import torch
 
-    from horoball.data import read
+    from horoball.tables import read
     from horoball.training import TrainConfig
     from horoball.training.engine import engine
-    from horoball.training.table.train import train as run
+    from horoball.vae.train import train as run
 
     torch.set_num_threads(1)
     if os.environ.get("WORLD_SIZE", "1") == "1":
@@ -98,7 +98,7 @@ def embed(data: str, folder: str) -> Numbers:
     import pyarrow.parquet as pq
     import torch
 
-    import horoball.training.table.run  # noqa: F401 (its memory is not embedding's)
+    import horoball.vae.run  # noqa: F401 (its memory is not embedding's)
     from horoball.cli import app
 
     torch.set_num_threads(1)
@@ -112,9 +112,9 @@ def compare(data: str, turns: str) -> Numbers:
     """Rows per second of the training loop, streamed over in memory, in turns; and by time of the processor."""
     import torch
 
-    from horoball.data import ArrayTable, Table, read
-    from horoball.models import VAE, ModelConfig
-    from horoball.training import TrainConfig, fit
+    from horoball.tables import ArrayTable, Table, read
+    from horoball.training import TrainConfig
+    from horoball.vae import VAE, ModelConfig, fit
 
     torch.set_num_threads(1)
     table = read(data, streamed=True)

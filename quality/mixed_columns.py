@@ -68,12 +68,11 @@ def train(path: str, kind: str) -> dict[str, float]:
     """One epoch as `horoball fit` runs it."""
     import torch
 
-    from horoball.data import read
-    from horoball.data.readers import parquet
-    from horoball.data.readers.mixed import read_columns
+    from horoball.tables import parquet, read
+    from horoball.tables.mixed import read_columns
     from horoball.training import TrainConfig
     from horoball.training.engine import engine
-    from horoball.training.table.train import train as run
+    from horoball.vae.train import train as run
 
     torch.set_num_threads(1)
     with engine():  # imports the rest

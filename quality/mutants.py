@@ -1,9 +1,9 @@
 """Do the tests notice a wrong formula? `OMP_NUM_THREADS=1 python -m quality.mutants --sample 500`.
 
-Each mutant is the package with one small fault that cosmic-ray puts into `numerics`, `manifolds`, `distributions` or
-`objectives`: another sign, another number, a comparison turned round. The tests of the faulty module run, then those
-that stand on it; a mutant is killed if one fails or hangs. A process is forked for each, in which the fault is put into
-the module as it is imported, so that nothing on the disk changes.
+Each mutant is the package with one small fault that cosmic-ray puts into `geometry`, `distributions` or
+`training.bounds`: another sign, another number, a comparison turned round. The tests of the faulty module run, then
+those that stand on it; a mutant is killed if one fails or hangs. A process is forked for each, in which the fault is
+put into the module as it is imported, so that nothing on the disk changes.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from typing import NamedTuple
 from benchmarks.table import markdown
 
 ROOT = Path(__file__).parents[1]
-SCOPE = ("numerics/kernels.py", "objectives/bounds.py", "manifolds", "distributions")
+SCOPE = ("geometry", "distributions", "training/bounds.py")
 SECONDS = 300  # in which all tests of a module pass several times over
 # What people do wrong. Of cosmic-ray's operators those are left out whose mutants fail at once: shifts, bits, `is`.
 OPERATORS = re.compile(
@@ -41,28 +41,23 @@ OPERATORS = re.compile(
 )
 # The nearest tests of a module, where they have another name than the module's own.
 NEAREST = {
+    "autograd": "second_derivatives",
+    "ball": "poincare_ball",
+    "coordinates": "rim",
     "exponential": "poincare_ball",
+    "fused_exponential": "poincare_ball",
+    "random": "generators",
+    "sampled": "sampled_divergence",
+    "sphere": "densities",
     "translation": "poincare_ball",
-    "volume": "poincare_ball",
-    "triangle_rates": "triangle",
-    "hyperbolic_radius": "radius",
-    "radius_autograd": "radius",
-    "radius_law": "radius",
-    "radius_table": "radius",
-    "hypersphere": "densities",
     "normal": "gradients",
     "riemannian_normal": "gradients",
     "wrapped_normal": "gradients",
 }
 WIDER = {
-    "numerics/kernels.py": (
-        "tests/manifolds/test_poincare_ball.py",
-        "tests/manifolds/test_charts.py",
-        "tests/distributions/test_kl.py",
-    ),
-    "objectives/bounds.py": ("tests/models/table/test_vae.py",),
-    "manifolds": ("tests/manifolds",),
     "distributions": ("tests/distributions",),
+    "geometry": ("tests/geometry", "tests/distributions/test_kl.py"),
+    "training": ("tests/vae/test_vae.py",),
 }
 
 
@@ -135,10 +130,11 @@ def mutant_at(place: Place) -> Mutant | None:
 
 def stages(path: Path) -> list[list[str]]:
     """Groups of tests, each run if the one before noticed nothing: examples and nearest tests, wider ones, compiled."""
-    folder = path.parent.name if path.parent.name in WIDER else ""
-    nearest = f"tests/{folder}/test_{NEAREST.get(path.stem, path.stem)}.py".replace("//", "/")
-    eager, wider = ["-k", "not compile"], list(WIDER[folder or path.name])
-    return [[*eager, str(path.relative_to(ROOT)), nearest], [*eager, *wider], ["-k", "compile", *wider]]
+    folder = path.parent.name
+    nearest = f"tests/{folder}/test_{NEAREST.get(path.stem, path.stem)}.py"
+    eager, wider = ["-k", "not compile"], list(WIDER[folder])
+    near = [str(path.relative_to(ROOT)), *([nearest] if (ROOT / nearest).exists() else [])]
+    return [[*eager, *near], [*eager, *wider], ["-k", "compile", *wider]]
 
 
 def sound(files: Sequence[Path], scratch: Path) -> None:

@@ -9,7 +9,7 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from horoball.cli import app
-from horoball.data import LeakWarning
+from horoball.graphs import LeakWarning
 
 # What a command chose by itself, or made of a file, may be told before it refuses.
 _TOLD = (

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 # How many steps the layout of a map and its head start have; see `_layouts_are_short` in conftest.py.
-STEPS = {"horoball.training.table.maps.layout": "_STEPS", "horoball.training.table.maps.head_start": "_EPOCHS"}
+STEPS = {"horoball.vae.layout": "_STEPS", "horoball.vae.map_term": "_EPOCHS"}
 
 
 class _Watch:

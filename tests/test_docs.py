@@ -18,6 +18,7 @@ import pytest
 import torch
 
 import horoball
+from tests.goldens.names import documented
 
 pytestmark = pytest.mark.whole_maps  # what pages show is what users get
 ROOT = Path(__file__).parents[1]
@@ -25,7 +26,7 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROO
 SOURCES = sorted((ROOT / "src").rglob("*.py"))
 
 # Methods that torch calls or documents: what they do is said by the example of their class.
-CORE = {"autograd", "noise", "numerics", "quadrature", "manifolds", "distributions", "nn"}
+CORE = {"distributions", "geometry", "nn"}
 WITHOUT_EXAMPLE = {"expand", "extra_repr", "forward"}
 
 
@@ -222,22 +223,21 @@ def test_the_examples_of_a_page_run_in_their_order(page: Path, tmp_path: Path, m
 
 
 def public() -> Iterator[tuple[str, Any]]:
-    """Functions, classes and methods behind the names in `__all__`, where they are written."""
-    for module in modules():
-        for name in module.__all__:
-            value = getattr(module, name)
-            if not (inspect.isfunction(value) or inspect.isclass(value)) or value.__module__ != module.__name__:
-                continue
-            if inspect.isabstract(value) or getattr(value, "_is_protocol", False):
-                continue  # nothing to make an example of
-            yield f"{module.__name__}.{name}", value
-            # Above the mathematical core a class is used as a whole: the example of the class shows its methods.
-            if module.__name__.split(".")[1] not in CORE or not inspect.isclass(value):
-                continue
-            for key, member in vars(value).items():
-                is_method = inspect.isfunction(member) or isinstance(member, property | classmethod | staticmethod)
-                if is_method and not key.startswith("_") and key not in WITHOUT_EXAMPLE:
-                    yield f"{module.__name__}.{name}.{key}", member
+    """Functions, classes and methods that the reference lists."""
+    for path in documented():
+        value = resolve(path)[0]
+        if not (inspect.isfunction(value) or inspect.isclass(value)):
+            continue
+        if inspect.isabstract(value) or getattr(value, "_is_protocol", False):
+            continue  # nothing to make an example of
+        yield path, value
+        # Above the mathematical core a class is used as a whole: the example of the class shows its methods.
+        if path.split(".")[1] not in CORE or not inspect.isclass(value):
+            continue
+        for key, member in vars(value).items():
+            is_method = inspect.isfunction(member) or isinstance(member, property | classmethod | staticmethod)
+            if is_method and not key.startswith("_") and key not in WITHOUT_EXAMPLE:
+                yield f"{path}.{key}", member
 
 
 def has_example(path: str, value: Any) -> bool:

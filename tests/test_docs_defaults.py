@@ -12,10 +12,11 @@ import pytest
 import torch
 
 import horoball as hb
-from horoball.data.tables.streamed import StreamedTable
+from horoball.graphs.fit import DIRECTED_TRAINING
 from horoball.hierarchy import delta, suggest_c
-from horoball.training import TrainConfig, config, request
-from horoball.training.graph.fit import DIRECTED_TRAINING
+from horoball.tables.streamed import StreamedTable
+from horoball.training import TrainConfig, config
+from horoball.vae import options as request
 from tests.cli.test_defaults import command
 
 ROOT = Path(__file__).parents[1]
@@ -115,9 +116,9 @@ def test_a_streamed_table_has_the_term_of_a_map_as_its_page_says(tmp_path: Path)
     import pyarrow.parquet as pq
 
     pq.write_table(pa.table({name: torch.randn(100).numpy() for name in "abc"}), tmp_path / "rows.parquet")
-    streamed = hb.data.read(tmp_path / "rows.parquet", streamed=True)
+    streamed = hb.tables.read(tmp_path / "rows.parquet", streamed=True)
     assert isinstance(streamed, StreamedTable)
-    assert request.map_weight(streamed, 2) == request.map_weight(hb.data.read(tmp_path / "rows.parquet"), 2) > 0
+    assert request.map_weight(streamed, 2) == request.map_weight(hb.tables.read(tmp_path / "rows.parquet"), 2) > 0
     assert "A streamed table has no distance term" not in page("docs/data.md")
 
 

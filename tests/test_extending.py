@@ -16,14 +16,13 @@ import torch
 from torch import Tensor
 from torch.distributions import kl_divergence
 
-from horoball import PoincareBall, PoincareGraphVAE, PoincareVAE
-from horoball.data import ArrayTable
+from horoball import PoincareBall, PoincareGraphVAE, PoincareVAE, plugins
 from horoball.distributions import POSTERIORS, RiemannianNormal, WrappedNormal
-from horoball.export.encoder import EncoderProgram
 from horoball.likelihoods import LIKELIHOODS, Normal
-from horoball.models import ModelConfig
-from horoball.runtime import plugins
-from horoball.runtime.registry import Registry, UnknownNameError
+from horoball.plugins import Registry, UnknownNameError
+from horoball.tables import ArrayTable
+from horoball.vae import ModelConfig
+from horoball.vae.onnx import EncoderProgram
 from tests.commands import run
 
 MOST_LINES = 40  # of an extension
@@ -33,7 +32,7 @@ LIKELIHOOD = '''
 """A geometric likelihood of counts."""
 import torch
 from torch.distributions import Geometric as TorchGeometric
-from horoball.distributions.features import Features
+from horoball.distributions.base import Features
 from horoball.likelihoods import Likelihood, register_likelihood
 
 @register_likelihood

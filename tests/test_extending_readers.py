@@ -12,15 +12,15 @@ import numpy as np
 import pytest
 
 import horoball as hb
-from horoball.data.readers import registry
-from horoball.runtime.table_formats import TABLE_FORMATS
+from horoball.plugins import TABLE_FORMATS
+from horoball.tables import formats as registry
 
 PLUGIN = '''
 """Files that end in .tab2: names of columns, then rows, both between bars."""
 import numpy as np
-from horoball.data import ArrayTable
-from horoball.data.readers.registry import table_reader
-from horoball.data.tables.column_roles import choose
+from horoball.tables import ArrayTable
+from horoball.tables.formats import table_reader
+from horoball.tables.schema import choose
 
 @table_reader(".tab2")
 def read_tab2(path, options):
@@ -74,14 +74,14 @@ def test_read_finds_a_reader_registered_from_outside(site: Path, rows: Path, mon
     monkeypatch.syspath_prepend(site)
     monkeypatch.delitem(sys.modules, "horoball_tab2", raising=False)
     import_module("horoball_tab2")
-    table = hb.data.read(rows, "kind", ids="key", columns=["c", "a"])
+    table = hb.tables.read(rows, "kind", ids="key", columns=["c", "a"])
     assert (table.rows, table.columns, table.read_names()[7]) == (60, ["c", "a"], "007")
     assert set(table.read_labels()) == {"k0", "k1"}
     with pytest.raises(ValueError, match=r"no column 'sort'. Its columns are: key, a, b, c, kind"):
-        hb.data.read(rows, "sort")
+        hb.tables.read(rows, "sort")
     (rows.parent / "rows.tab3").write_text("")
     with pytest.raises(ValueError, match=r"\.h5ad.* or \.tab2\. Did you mean \.tab2\?"):
-        hb.data.read(rows.parent / "rows.tab3")
+        hb.tables.read(rows.parent / "rows.tab3")
 
 
 def test_the_commands_find_a_reader_of_an_installed_plugin(site: Path, rows: Path, tmp_path: Path) -> None:
@@ -120,7 +120,7 @@ def test_the_list_of_formats_is_what_the_readers_register(ending: str) -> None:
 @pytest.mark.parametrize(
     ("endings", "says"),
     [
-        ((".csv",), "are read by horoball.data.readers.delimited already"),
+        ((".csv",), "are read by horoball.tables.delimited already"),
         (("tab2",), "An ending is a dot and lower-case letters"),
         ((".TAB2",), "An ending is a dot and lower-case letters"),
         ((), "at least one ending"),
@@ -128,7 +128,7 @@ def test_the_list_of_formats_is_what_the_readers_register(ending: str) -> None:
 )
 def test_endings_that_cannot_be_registered_are_refused(endings: tuple[str, ...], says: str) -> None:
     with pytest.raises(ValueError, match=says):
-        registry.table_reader(*endings)(lambda path, options: hb.data.ArrayTable(np.eye(2)))
+        registry.table_reader(*endings)(lambda path, options: hb.tables.ArrayTable(np.eye(2)))
 
 
 @pytest.mark.parametrize(

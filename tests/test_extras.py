@@ -8,14 +8,13 @@ import sys
 import pytest
 import torch
 
-from horoball.data import Graph
-from horoball.graphs import vgae_scores
-from horoball.runtime.extras import require_geometric
+from horoball.graphs import Graph, vgae_scores
+from horoball.plugins import require_geometric
 
 
 def test_the_import_does_not_warn() -> None:
     # In a process of its own: here the library may have been imported before.
-    code = "from horoball.runtime.extras import require_geometric; require_geometric('nn')"
+    code = "from horoball.plugins import require_geometric; require_geometric('nn')"
     told = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=False)
     assert told.returncode == 0, told.stderr
     assert told.stderr == ""

@@ -15,12 +15,13 @@ from typer.testing import CliRunner
 
 import horoball as hb
 from horoball.cli import app
-from horoball.data.tables.outliers import OutlierWarning
-from horoball.manifolds.rim import RimWarning
-from horoball.models import GraphConfig, ModelConfig
+from horoball.geometry.coordinates import RimWarning
+from horoball.graphs import GraphConfig
+from horoball.graphs.run import PairConfig
 from horoball.storage.settings import SettingError, Settings
+from horoball.tables.outliers import OutlierWarning
 from horoball.training import TrainConfig
-from horoball.training.graph.run import PairConfig
+from horoball.vae import ModelConfig
 
 KNOWN = (ConvergenceWarning, OutlierWarning, RimWarning)
 X = np.random.default_rng(0).normal(size=(24, 3))

@@ -3,45 +3,60 @@
 from __future__ import annotations
 
 import importlib
+import subprocess
 import sys
 
 import pytest
 
+import horoball
 from horoball import _moved
 
 HERE = __file__
 
 
-def test_a_name_that_has_moved_warns_where_it_is_imported() -> None:
-    record = importlib.import_module("horoball.training.record")
-    with pytest.warns(DeprecationWarning, match=r"TableRecord since version 0\.2") as told:
-        found = record.TableRecord
-    assert found.__name__ == "TableRecord"
+@pytest.fixture(autouse=True)
+def _imported_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A module warns when it is imported, which another test may have done before."""
+    for name in _moved.MODULES:
+        monkeypatch.delitem(sys.modules, name, raising=False)
+        package, _, leaf = name.rpartition(".")
+        if package == "horoball":
+            monkeypatch.delitem(vars(horoball), leaf, raising=False)
+
+
+def test_a_name_that_has_moved_warns_where_it_is_used() -> None:
+    with pytest.warns(DeprecationWarning, match=r"horoball\.hierarchy\.Tree is horoball\.trees\.Tree since") as told:
+        found = horoball.hierarchy.Tree  # type: ignore[attr-defined]
+    assert found is horoball.trees.Tree
     assert told[0].filename == HERE
 
 
-def test_a_module_that_has_moved_is_found_and_warns(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(_moved.MODULES, "horoball.old_manifolds", "horoball.manifolds")
-    monkeypatch.setitem(_moved.MODULES, "horoball.old_manifolds.ball", "horoball.manifolds.poincare_ball")
-    monkeypatch.setitem(_moved.NAMES, "horoball.old_manifolds.mlp", "horoball.nn")
-    monkeypatch.setattr(sys, "meta_path", list(sys.meta_path))
-    _moved.find_old_paths()
-    for name in ("horoball.old_manifolds", "horoball.old_manifolds.ball"):
-        monkeypatch.delitem(sys.modules, name, raising=False)
-    with pytest.warns(DeprecationWarning, match=r"is horoball\.manifolds since") as told:
-        from horoball.old_manifolds import PoincareBall, mlp  # type: ignore[import-not-found]
-    with pytest.warns(DeprecationWarning, match=r"is horoball\.manifolds\.poincare_ball since"):
-        from horoball.old_manifolds.ball import PoincareBall as Same  # type: ignore[import-not-found]
-    assert PoincareBall is Same
-    assert callable(sys.modules["horoball.old_manifolds.ball"])
-    assert mlp.__module__ == "horoball.nn.mlp"
-    assert [warning.filename for warning in told] == [HERE]
-    for name in ("horoball.old_manifolds", "horoball.old_manifolds.ball"):
-        monkeypatch.delitem(sys.modules, name)
+def test_a_package_that_has_moved_is_found_and_warns() -> None:
+    with pytest.warns(DeprecationWarning, match=r"horoball\.data is horoball\.tables since") as told:
+        from horoball.data import Graph, read  # type: ignore[import-not-found]
+    assert read is horoball.tables.read
+    assert Graph is horoball.graphs.Graph
+    assert told[0].filename == HERE
+    with pytest.warns(DeprecationWarning, match=r"horoball\.manifolds is horoball\.geometry since"):
+        assert horoball.manifolds.PoincareBall is horoball.PoincareBall  # type: ignore[attr-defined]
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_module_that_has_moved_is_the_function_of_its_package_too() -> None:
+    from horoball.cells.simulate import simulate  # type: ignore[import-not-found]
+
+    assert horoball.cells.simulate(depth=1, cells=8, genes=4).shape == (8, 4)
+    assert simulate(depth=1, cells=8, genes=4).shape == (8, 4)
+    importlib.reload(horoball.cells)  # the function again, for those who come after
+
+
+def test_nobody_is_warned_without_an_old_path() -> None:
+    code = "import horoball, horoball.cells, horoball.report.page; horoball.PoincareVAE, horoball.PoincareGraphVAE"
+    subprocess.run([sys.executable, "-W", "error::DeprecationWarning:horoball", "-c", code], check=True)
 
 
 def test_what_never_was_is_not_found() -> None:
     with pytest.raises(ModuleNotFoundError):
         importlib.import_module("horoball.wings")
     with pytest.raises(AttributeError, match="no attribute 'wings'"):
-        importlib.import_module("horoball.training.record").wings  # noqa: B018
+        horoball.hierarchy.wings  # type: ignore[attr-defined]  # noqa: B018

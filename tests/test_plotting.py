@@ -15,7 +15,7 @@ import torch
 
 import horoball as hb
 from horoball import plotting
-from horoball.data import branching_diffusion, mnist
+from horoball.datasets import branching_diffusion, mnist
 from horoball.nn import Gyroplane
 
 mpl.use("agg")

@@ -109,7 +109,7 @@ hb.view(z, labels=["<b>"] * len(z)).save("map.html")
 hb.neighbors.Index(hb.PoincareBall(1.0)).add(torch.as_tensor(z)).save("index")
 hb.neighbors.Index.load("index")
 Path("rows.csv").write_text("a,b\\n" + "1,2\\n3,4\\n" * 20)
-hb.data.read("rows.csv")
+hb.tables.read("rows.csv")
 print("done")
 """
 

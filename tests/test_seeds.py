@@ -16,21 +16,22 @@ from joblib import Parallel, delayed
 from torch import Tensor
 
 from horoball import PoincareBall, PoincareGraphVAE, PoincareVAE, WrappedNormal, plotting
-from horoball.data import ArrayTable, Graph, branching_diffusion, preferential_attachment, random_tree, split_links
-from horoball.graphs import link_scores, reconstruction, rules_for, vgae_scores
-from horoball.hierarchy import delta, metrics, references, verdict
+from horoball.datasets import branching_diffusion, preferential_attachment, random_tree
+from horoball.geometry.random import generator_for, seed_from
+from horoball.graphs import Graph, link_scores, reconstruction, rules_for, split_links, vgae_scores
+from horoball.graphs.run import GraphRun
+from horoball.hierarchy import delta, metrics, references
 from horoball.hierarchy.space import Space
 from horoball.likelihoods import LIKELIHOODS
-from horoball.models import VAE, ModelConfig
 from horoball.neighbors import Index
-from horoball.numerics.random import generator_for, seed_from
-from horoball.objectives import elbo, log_likelihood
-from horoball.report.baseline import compare_geometries
+from horoball.report.analysis import compare_geometries
+from horoball.tables import ArrayTable
+from horoball.training import elbo, log_likelihood
 from horoball.training.config import TrainConfig
-from horoball.training.graph.run import GraphRun
-from horoball.training.table.fit import fit
-from horoball.training.table.run import Run
-from horoball.training.table.train import train
+from horoball.trees import verdict
+from horoball.vae import VAE, ModelConfig
+from horoball.vae.run import Run
+from horoball.vae.train import fit, train
 from tests.commands import done
 
 RNG = np.random.default_rng(0)
@@ -196,7 +197,7 @@ CALLS: dict[str, Callable[[Path, Path], Any]] = {
 
 
 @pytest.mark.parametrize("name", CALLS)
-@pytest.mark.filterwarnings("ignore::horoball.data.LeakWarning")
+@pytest.mark.filterwarnings("ignore::horoball.graphs.LeakWarning")
 def test_the_process_generators_are_left_as_they_were(name: str, table_run: Path, graph_run: Path) -> None:
     CALLS[name](table_run, graph_run)  # what is only imported now may draw as it likes
     before = states()

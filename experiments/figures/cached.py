@@ -12,8 +12,8 @@ from experiments import mnist
 from experiments.branching import split, trained
 from experiments.figures.baselines import gplvm
 from experiments.runs import slug
-from horoball.models import VAE, ModelConfig
 from horoball.storage.checkpoint import load_checkpoint, save_checkpoint
+from horoball.vae import VAE, ModelConfig
 
 __all__ = ["latent_points", "model_of_tree"]
 

@@ -11,9 +11,9 @@ from torch import Tensor
 
 from experiments.figures.canvas import GRAY, panels
 from horoball import plotting
-from horoball.manifolds import PoincareBall
+from horoball.geometry import PoincareBall
 from horoball.nn import Gyroplane
-from horoball.plotting.palette import color_of
+from horoball.plotting.marks import color_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

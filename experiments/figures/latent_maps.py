@@ -18,12 +18,12 @@ from experiments.figures.baselines import pca
 from experiments.figures.cached import latent_points, model_of_tree
 from experiments.figures.canvas import GRAY, PINK, panels, scale_beside, square
 from horoball import plotting
-from horoball.data.datasets.branching import Branching
-from horoball.manifolds import PoincareBall
-from horoball.manifolds.projection import frechet_mean
-from horoball.models import VAE
+from horoball.datasets import Branching
+from horoball.geometry import PoincareBall
+from horoball.geometry.coordinates import frechet_mean
 from horoball.nn import Gyroplane
-from horoball.plotting.palette import color_of
+from horoball.plotting.marks import color_of
+from horoball.vae import VAE
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -108,7 +108,7 @@ def branches(tree: Branching, depth: int = 2) -> np.ndarray:
     """The number of each observation's branch among those that begin at a depth; −1 above.
 
     Example:
-        >>> from horoball.data import branching_diffusion
+        >>> from horoball.datasets import branching_diffusion
         >>> branches(branching_diffusion(depth=3, copies=1)).tolist()
         [-1, -1, -1, 0, 1, 2, 3, 0, 0, 1, 1, 2, 2, 3, 3]
     """

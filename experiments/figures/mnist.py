@@ -11,7 +11,7 @@ from torch import Tensor
 from experiments import mnist
 from experiments.figures.canvas import MissingError, panels, square
 from horoball import plotting
-from horoball.models import VAE
+from horoball.vae import VAE
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -10,7 +10,7 @@ import torch
 from experiments.figures.canvas import panels, scale_beside
 from horoball import plotting
 from horoball.distributions import RiemannianNormal, WrappedNormal
-from horoball.manifolds import PoincareBall
+from horoball.geometry import PoincareBall
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

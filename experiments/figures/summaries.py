@@ -10,7 +10,7 @@ import numpy as np
 from experiments import figure7, table3
 from experiments.figures.canvas import MissingError, panels, scale_beside
 from experiments.runs import interval
-from horoball.plotting.palette import color_of
+from horoball.plotting.marks import color_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import torch
 
-from horoball.data import read
-from horoball.models import VAE, ModelConfig
 from horoball.storage.checkpoint import load_checkpoint
-from horoball.training import TrainConfig, fit
+from horoball.tables import read
+from horoball.training import TrainConfig
 from horoball.training.progress import Bar
 from horoball.training.state import LAST
+from horoball.vae import VAE, ModelConfig, fit
 from quality.drills.outcome import Outcome
 from quality.drills.stage import ROWS, Stage, same_bytes
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from horoball.__main__ import main
-from horoball.data.tables.row_groups import RowReader
+from horoball.tables.row_groups import RowReader
 from horoball.training import loop
 
 __all__ = ["MOMENTS", "arm"]

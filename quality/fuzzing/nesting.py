@@ -115,7 +115,7 @@ def tree_shapes(rng: Random, data: bytes, others: Sequence[bytes]) -> bytes:
     """The JSON of a tree: another shape, references to no node or in a circle, lists of other lengths, nesting.
 
     Example:
-        >>> from horoball.hierarchy import Tree, tree_to_json
+        >>> from horoball.trees import Tree, tree_to_json
         >>> sound = tree_to_json(Tree.from_merges([[0, 1]], [1.0], names=["a", "b"])).encode()
         >>> tree_shapes(Random(3), sound, ()) != sound
         True

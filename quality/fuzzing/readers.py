@@ -70,7 +70,7 @@ class Reader:
 
 
 def _table(folder: Path) -> Use:
-    from horoball.data import read
+    from horoball.tables import read
 
     path = next(folder.iterdir())
     label = None if path.suffix in (".npy", ".npz") else "kind"
@@ -84,7 +84,7 @@ def _table(folder: Path) -> Use:
 
 def _columns(folder: Path) -> Use:
     """A table of mixed columns, and the same table read again by what was found out about it."""
-    from horoball.data.readers.mixed import read_columns, read_fitted
+    from horoball.tables.mixed import read_columns, read_fitted
 
     path = next(folder.iterdir())
     table = read_columns(path)
@@ -97,7 +97,7 @@ def _columns(folder: Path) -> Use:
 
 
 def _images(folder: Path) -> Use:
-    from horoball.data.datasets.images import mnist
+    from horoball.datasets import mnist
 
     os.environ["HOROBALL_DATA"] = str(folder)
     mnist(train=False)
@@ -105,7 +105,7 @@ def _images(folder: Path) -> Use:
 
 
 def _paper(folder: Path) -> Use:
-    from horoball.data import paper_graph
+    from horoball.datasets import paper_graph
 
     os.environ["HOROBALL_DATA"] = str(folder)
     paper_graph("csphd")
@@ -120,14 +120,14 @@ def _checkpoint(folder: Path) -> Use:
 
 
 def _vae(folder: Path) -> Use:
-    from horoball.estimators.table import PoincareVAE
+    from horoball.vae.estimator import PoincareVAE
 
     vae = PoincareVAE.load(folder)
     return lambda: (vae.inverse_transform([[0.1] * vae.model_.prior.loc.numel()]), repr(vae))
 
 
 def _graph_vae(folder: Path) -> Use:
-    from horoball.estimators import PoincareGraphVAE
+    from horoball.graphs import PoincareGraphVAE
 
     vae = PoincareGraphVAE.load(folder)
     return lambda: (vae.embedding_, repr(vae))

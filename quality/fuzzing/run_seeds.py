@@ -47,10 +47,11 @@ class _Stopping:
 
 def resume(folder: Path, **options: Any) -> Any:
     """Fit as an input's settings say, or go on with its run."""
-    from horoball.data import ArrayTable, read_graph
+    from horoball.graphs import read_graph
+    from horoball.graphs.run import train_graph
+    from horoball.tables import ArrayTable
     from horoball.training import TrainConfig
-    from horoball.training.graph.run import train_graph
-    from horoball.training.table.train import train
+    from horoball.vae.train import train
 
     fit = json.loads((folder / "fit.json").read_text())
     config = TrainConfig(**fit["config"] | options.pop("config", {}))
@@ -132,10 +133,10 @@ def _names(folder: Path) -> list[str]:
 
 def embedding_seeds() -> dict[str, list[Folder]]:
     """Embeddings in several files, whole and in part, by two models of the same size."""
-    from horoball.data import ArrayTable
-    from horoball.export.embedding import embed_folder
+    from horoball.tables import ArrayTable
     from horoball.training import TrainConfig
-    from horoball.training.table.train import train
+    from horoball.vae.files import embed_folder
+    from horoball.vae.train import train
 
     out: list[Folder] = []
     for seed in (0, 1):

@@ -84,7 +84,7 @@ def _structures(files: dict[str, list[Folder]]) -> dict[str, list[Folder]]:
 
 
 def _trees() -> dict[str, list[Folder]]:
-    from horoball.hierarchy import Tree, tree_to_json
+    from horoball.trees import Tree, tree_to_json
 
     trees = [
         Tree.from_merges([[0, 1], [2, 3]], [0.5, 1.5], names=["a", "b", "c"]),
@@ -94,11 +94,11 @@ def _trees() -> dict[str, list[Folder]]:
 
 
 def _places() -> dict[str, list[Folder]]:
-    from horoball.data import ArrayTable
-    from horoball.estimators.places import save_places
-    from horoball.hierarchy.taxonomies import Placer
+    from horoball.tables import ArrayTable
     from horoball.training import TrainConfig
-    from horoball.training.table.train import train
+    from horoball.trees import Placer
+    from horoball.vae.train import train
+    from horoball.vae.tree import save_places
 
     torch.manual_seed(0)
     points = torch.randn(4, 6).numpy()
@@ -242,12 +242,12 @@ def _folder(path: Path) -> Files:
 
 def _runs() -> dict[str, list[Files]]:
     from horoball.cells import CellModel, fit, simulate
-    from horoball.data import ArrayTable, read_graph
-    from horoball.estimators import PoincareGraphVAE
-    from horoball.estimators.table import PoincareVAE
+    from horoball.graphs import PoincareGraphVAE, read_graph
+    from horoball.graphs.run import train_graph
+    from horoball.tables import ArrayTable
     from horoball.training import TrainConfig
-    from horoball.training.graph.run import train_graph
-    from horoball.training.table.train import train
+    from horoball.vae.estimator import PoincareVAE
+    from horoball.vae.train import train
 
     torch.manual_seed(0)
     rows, config = torch.randn(40, 4), TrainConfig(max_epochs=1)
@@ -290,7 +290,7 @@ def _runs() -> dict[str, list[Files]]:
 
 
 def _index() -> dict[str, list[Files]]:
-    from horoball.manifolds import PoincareBall
+    from horoball.geometry import PoincareBall
     from horoball.neighbors import Index
 
     ball, out = PoincareBall(1.0), []

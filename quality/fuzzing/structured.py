@@ -29,8 +29,8 @@ def _mostly(damage: Damage) -> Sequence[Damage]:
 
 def load_structured(folder: Path) -> Use:
     """Read a table, with a label or ids or neither, as the file's checksum says: all of them see the same inputs."""
-    from horoball.data import read
-    from horoball.data.readers.mixed import read_columns
+    from horoball.tables import read
+    from horoball.tables.mixed import read_columns
 
     path = next(folder.iterdir())
     way = zlib.crc32(path.read_bytes()) % 4
@@ -52,7 +52,7 @@ def load_structured(folder: Path) -> Use:
 
 def load_edges(folder: Path) -> Use:
     """Read a graph; every edge has nodes of it."""
-    from horoball.data import read_graph
+    from horoball.graphs import read_graph
 
     graph = read_graph(next(folder.iterdir()))
     if int(graph.edges.max()) >= graph.nodes or int(graph.edges.min()) < 0:
@@ -62,7 +62,7 @@ def load_edges(folder: Path) -> Use:
 
 def load_tree(folder: Path) -> Use:
     """Read the JSON of a tree; what it is written as is read again, and is the same."""
-    from horoball.hierarchy import tree_from_json, tree_to_json
+    from horoball.trees import tree_from_json, tree_to_json
 
     path = folder / "tree.json"
     try:
@@ -85,8 +85,8 @@ def load_tree(folder: Path) -> Use:
 
 def load_places(folder: Path) -> Use:
     """Load the groups of a run, and place rows."""
-    from horoball.estimators.places import load_places as load
-    from horoball.training.table.run import Run
+    from horoball.vae.run import Run
+    from horoball.vae.tree import load_places as load
 
     placer = load(folder, Run.load(folder))
 

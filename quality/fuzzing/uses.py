@@ -31,8 +31,8 @@ class _Terminal(io.StringIO):
 def use_run(folder: Path) -> Use:
     """Load a run, embed rows, decode points, print what it says of itself."""
     from horoball.cli.models import info
-    from horoball.data import ArrayTable
-    from horoball.training.table.run import Run
+    from horoball.tables import ArrayTable
+    from horoball.vae.run import Run
 
     run = Run.load(folder)
 
@@ -48,7 +48,7 @@ def use_run(folder: Path) -> Use:
 def use_graph(folder: Path) -> Use:
     """Load a graph's run, embed its nodes, evaluate them, print what it says of itself."""
     from horoball.cli.graphs import evaluate_graph, info_graph
-    from horoball.training.graph.run import GraphRun
+    from horoball.graphs.run import GraphRun
 
     run = GraphRun.load(folder)
 
@@ -108,9 +108,9 @@ def use_embedding(folder: Path) -> Use:
     """Go on with an embedding; all files are whole at its end."""
     import pyarrow.parquet as pq
 
-    from horoball.data import ArrayTable
-    from horoball.export.embedding import embed_folder
-    from horoball.training.table.run import Run
+    from horoball.tables import ArrayTable
+    from horoball.vae.files import embed_folder
+    from horoball.vae.run import Run
 
     table = ArrayTable(torch.from_numpy(np.load(folder / "rows.npy")))
     run = Run.load(folder / "run")

@@ -81,7 +81,7 @@ def _work(
     theirs: Connection, stretches: Sequence[Stretch], seed: int | None, files: dict[str, list[Folder]], top: str
 ) -> None:
     """Read input after input in a folder of its own, from an empty working folder and home."""
-    from horoball.runtime.allowance import max_memory
+    from horoball.process import max_memory
     from quality.fuzzing.readers import READERS, STRUCTURED
 
     readers = READERS | STRUCTURED

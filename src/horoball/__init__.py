@@ -4,25 +4,29 @@ from importlib import import_module as _import_module
 from typing import TYPE_CHECKING
 from typing import Any as _Any
 
+from horoball import _moved
+
 if TYPE_CHECKING:
     from horoball import (
         cells,
-        data,
+        datasets,
         distributions,
+        geometry,
         graphs,
         hierarchy,
         likelihoods,
-        manifolds,
-        models,
         neighbors,
         nn,
-        objectives,
         plotting,
+        tables,
+        training,
+        trees,
+        vae,
     )
     from horoball.distributions import HyperbolicRadius, HypersphericalUniform, RiemannianNormal, WrappedNormal
-    from horoball.estimators import PoincareGraphVAE, PoincareVAE
-    from horoball.manifolds import PoincareBall
-    from horoball.models import VAE, GraphVAE
+    from horoball.geometry import PoincareBall
+    from horoball.graphs import GraphVAE, PoincareGraphVAE
+    from horoball.vae import VAE, PoincareVAE
     from horoball.viewer import View, view, view_run
 
     __version__: str
@@ -40,36 +44,40 @@ __all__ = [
     "WrappedNormal",
     "__version__",
     "cells",
-    "data",
+    "datasets",
     "distributions",
+    "geometry",
     "graphs",
     "hierarchy",
     "likelihoods",
-    "manifolds",
-    "models",
     "neighbors",
     "nn",
-    "objectives",
     "plotting",
+    "tables",
+    "training",
+    "trees",
+    "vae",
     "view",
     "view_run",
 ]
 
 # Everything is imported when it is first asked for: torch takes seconds, which `horoball --help` need not wait for.
 _HOME = {
-    "GraphVAE": "models",
+    "GraphVAE": "graphs",
     "HyperbolicRadius": "distributions",
     "HypersphericalUniform": "distributions",
-    "PoincareBall": "manifolds",
-    "PoincareGraphVAE": "estimators",
-    "PoincareVAE": "estimators",
+    "PoincareBall": "geometry",
+    "PoincareGraphVAE": "graphs",
+    "PoincareVAE": "vae",
     "RiemannianNormal": "distributions",
-    "VAE": "models",
+    "VAE": "vae",
     "View": "viewer",
     "WrappedNormal": "distributions",
     "view": "viewer",
     "view_run": "viewer",
 }
+
+_moved.find_old_paths()
 
 
 def __getattr__(name: str) -> _Any:
@@ -78,7 +86,7 @@ def __getattr__(name: str) -> _Any:
         value: _Any = _import_module("importlib.metadata").version("horoball")
     elif name in _HOME:
         value = getattr(_import_module(f"horoball.{_HOME[name]}"), name)
-    elif name in __all__:
+    elif name in __all__ or f"horoball.{name}" in _moved.MODULES:
         value = _import_module(f"horoball.{name}")
     else:
         raise AttributeError(f"module 'horoball' has no attribute {name!r}")

@@ -6,7 +6,7 @@ import sys
 import traceback
 from contextlib import suppress
 
-from horoball.runtime.stopping import PIPE_CLOSED, ended_in_time, exit_code, interrupted
+from horoball.process import PIPE_CLOSED, ended_in_time, exit_code, interrupted
 
 __all__: list[str] = []
 
@@ -49,7 +49,7 @@ def _flushed() -> bool:
 
 def _told(fault: str) -> int:
     """Print what should not have happened, as safely as everything else."""
-    from horoball.cli.printable import printable
+    from horoball.cli.console import printable
 
     print(*map(printable, fault.splitlines()), sep="\n", file=sys.stderr)
     return 1

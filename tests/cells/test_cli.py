@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from horoball.cells import CellModel, fit, simulate
-from horoball.training.table.run import Run
+from horoball.vae.run import Run
 from tests.commands import done, refused
 
 FAST = ["--quiet", "--hidden", "8", "--max-epochs", "2", "--batch-size", "32"]

@@ -9,7 +9,7 @@ import pytest
 import scipy.stats
 
 from horoball.cells import CellModel, fit
-from horoball.cells.differential import expected_false_discoveries
+from horoball.cells.expression import expected_false_discoveries
 from tests.cells.conftest import FAST, auc
 from tests.cells.splatter import Truth, splatter
 

@@ -10,8 +10,8 @@ import torch
 from scipy.optimize import brentq
 
 from horoball.cells import CellModel, neighbors
-from horoball.cells.graph import fuzzy_weights, nearest
-from horoball.manifolds import PoincareBall
+from horoball.cells.anndata import fuzzy_weights, nearest
+from horoball.geometry import PoincareBall
 
 
 def cloud(n: int = 60, d: int = 3) -> torch.Tensor:

@@ -14,8 +14,8 @@ import scipy.sparse
 import torch
 
 from horoball.cells import CellModel, fit, simulate
-from horoball.data.cells import cell_table as data_cells
 from horoball.storage.checkpoint import load_checkpoint
+from horoball.tables import anndata as data_cells
 from tests.cells.conftest import FAST
 
 

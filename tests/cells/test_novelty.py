@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from horoball.cells import CellModel
-from horoball.cells.novelty import rank_among
+from horoball.cells.query import rank_among
 
 ROOT = Path(__file__).parents[2]
 TEXTS = {

@@ -9,10 +9,9 @@ import pytest
 import torch
 
 from horoball.cells import CellModel, fit, transfer_labels
-from horoball.cells.label_transfer import deepest_branch, temperature
-from horoball.cells.novelty import rank_among
-from horoball.cells.query import ObservedGenes
-from horoball.hierarchy.trees import Tree
+from horoball.cells.labels import deepest_branch, temperature
+from horoball.cells.query import ObservedGenes, rank_among
+from horoball.trees import Tree
 from tests.cells.conftest import auc
 from tests.cells.splatter import splatter
 

@@ -110,7 +110,7 @@ def test_scanpy_draws_the_tree_of_cell_types(fitted: tuple[Any, CellModel], tmp_
     sc.pl.matrixplot(cells, list(cells.var_names[:3]), "branch", dendrogram=True, show=False)
     cells.write_h5ad(tmp_path / "cells.h5ad")
     kept = anndata.read_h5ad(tmp_path / "cells.h5ad").uns["poincare_tree"]
-    assert hb.hierarchy.tree_from_json(str(kept["json"])).names == found.names
+    assert hb.trees.tree_from_json(str(kept["json"])).names == found.names
     assert str(kept["newick"]) == found.to_newick()
     with pytest.raises(ValueError, match="no column 'kind'"):
         model.tree(cells, "kind")

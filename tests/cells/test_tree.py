@@ -10,8 +10,7 @@ import torch
 from scipy.stats import spearmanr
 
 from horoball.cells import CellModel, fit, pseudotime, simulate
-from horoball.cells.embedding_keys import ball_of, coordinates
-from horoball.cells.graph import nearest
+from horoball.cells.anndata import ball_of, coordinates, nearest
 
 
 def path_lengths(cells: Any) -> np.ndarray:

@@ -79,7 +79,7 @@ def test_text_that_is_different_in_every_row_is_skipped_and_named(run: Path, tmp
     assert re.search(r"sku +skip +text that is different in every row", told)
 
 
-@pytest.mark.filterwarnings("ignore::horoball.data.tables.outliers.OutlierWarning")
+@pytest.mark.filterwarnings("ignore::horoball.tables.outliers.OutlierWarning")
 def test_a_column_with_an_outlier_beside_others_is_fitted_and_resumed(tmp_path: Path) -> None:
     rows = frame()[["a", "b", "c"]]
     rows.loc[7, "b"] = 1e6

@@ -12,12 +12,13 @@ import typer
 
 from horoball import PoincareGraphVAE, PoincareVAE, cells
 from horoball.cli import app
-from horoball.data import ArrayTable, Graph
-from horoball.models import GraphConfig, ModelConfig
+from horoball.graphs import Graph, GraphConfig
+from horoball.graphs.fit import DIRECTED_TRAINING, FREE_TRAINING, PAPER_TRAINING, TAXONOMY_TRAINING
+from horoball.graphs.run import GRAPHS, graph_fit
+from horoball.tables import ArrayTable
 from horoball.training import TrainConfig
-from horoball.training.graph.fit import DIRECTED_TRAINING, FREE_TRAINING, PAPER_TRAINING, TAXONOMY_TRAINING
-from horoball.training.graph.request import GRAPHS, graph_fit
-from horoball.training.request import CELLS, TABLES, check_options, pace, stored_options, table_fit
+from horoball.vae import ModelConfig
+from horoball.vae.options import CELLS, TABLES, check_options, pace, stored_options, table_fit
 
 NAMES = {"dim": "d", "distribution": "edges"}
 TABLE = ArrayTable(np.zeros((100, 40)))

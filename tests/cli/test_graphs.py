@@ -16,11 +16,12 @@ import pytest
 import torch
 from click.testing import Result
 
-from horoball.data import ArrayTable, random_tree
+from horoball.datasets import random_tree
 from horoball.graphs import degree_deficit, link_scores
+from horoball.graphs.run import GraphRun
+from horoball.tables import ArrayTable
 from horoball.training import TrainConfig
-from horoball.training.graph.run import GraphRun
-from horoball.training.table.train import train
+from horoball.vae.train import train
 from tests import commands
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning")  # of Fabric, at import

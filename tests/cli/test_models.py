@@ -18,8 +18,8 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
-from horoball.data import read
-from horoball.training.table.run import Run
+from horoball.tables import read
+from horoball.vae.run import Run
 from tests.commands import done, refused, run
 
 COLUMNS = ["a", "b", "c", "d"]

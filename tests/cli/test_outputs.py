@@ -10,13 +10,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from horoball.data import read
-from horoball.export import export
-from horoball.export.embedding import embed_folder
 from horoball.storage.outputs import check_local
+from horoball.tables import read
 from horoball.training import TrainConfig
-from horoball.training.table.run import Run
-from horoball.training.table.train import train
+from horoball.vae import export
+from horoball.vae.files import embed_folder
+from horoball.vae.run import Run
+from horoball.vae.train import train
 from horoball.viewer import view
 from tests.commands import done, refused
 
@@ -263,7 +263,7 @@ def test_so_is_one_that_cannot_become_a_folder(fitted: Path, mine: Path, monkeyp
         raise AssertionError("work was begun")
 
     monkeypatch.setattr(Run, "load", work)
-    monkeypatch.setattr("horoball.data.readers.mixed.read_columns", work)
+    monkeypatch.setattr("horoball.tables.mixed.read_columns", work)
     assert "not a folder" in refused("embed", fitted, mine, "-o", mine / "z")
     assert "not a folder" in refused("fit", mine, "-o", mine / "run", *FAST)
     assert "not a folder" in refused("graph", "fit", mine, "-o", mine / "run")

@@ -13,7 +13,7 @@ import pytest
 from rich.console import Console
 
 from horoball.cli import console
-from horoball.cli.printable import json_line, printable
+from horoball.cli.console import json_line, printable
 from tests.commands import run
 
 EVIL = "\x1b]0;owned\x07[red]x[bold]:smile:\u202e\u200b\x9b31m\x7f"

@@ -10,8 +10,8 @@ import pytest
 from typer.testing import CliRunner
 
 from horoball.cli import app
-from horoball.data import branching_diffusion
-from horoball.hierarchy import tree_from_json
+from horoball.datasets import branching_diffusion
+from horoball.trees import tree_from_json
 
 runner = CliRunner()
 

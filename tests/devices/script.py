@@ -20,14 +20,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from horoball.data import ArrayTable
-from horoball.models import VAE, ModelConfig
-from horoball.runtime import devices
+from horoball import devices
+from horoball.tables import ArrayTable
 from horoball.training import TrainConfig
-from horoball.training.step_losses import StepLosses
-from horoball.training.table.objective import TableObjective
-from horoball.training.table.run import Run
-from horoball.training.table.train import train
+from horoball.training.loop import StepLosses
+from horoball.vae import VAE, ModelConfig
+from horoball.vae.run import Run
+from horoball.vae.train import TableObjective, train
 from tests.devices.simulated import NAME, Simulator, simulated
 from tests.devices.uses import commands, uses
 
@@ -50,10 +49,10 @@ GRAPHS = {"all pairs": (1.0, False), "drawn pairs": (1.0, True), "flat": (0.0, F
 
 # What is done 4 times here: a simulated step takes long, and so do draws of rows for 38 flat tables beside each tree.
 SHORTENED = (
-    ("training.table.maps.layout", "_STEPS"),
-    ("training.table.maps.head_start", "_EPOCHS"),
-    ("hierarchy.trees.replicates", "FLAT_TABLES"),
-    ("hierarchy.trees.replicates", "_FLAT_DRAWS"),
+    ("vae.layout", "_STEPS"),
+    ("vae.map_term", "_EPOCHS"),
+    ("trees.support", "FLAT_TABLES"),
+    ("trees.support", "_FLAT_DRAWS"),
     ("report.analysis", "_DRAWS"),
 )
 
@@ -164,11 +163,11 @@ def graph(device: Simulator) -> dict[str, Any]:
 
 def graph_step(device: Simulator, c: float, sampled: bool) -> dict[str, Any]:
     """The second loss of a graph, and its gradients."""
-    from horoball.data.graphs.graph import Graph
-    from horoball.data.graphs.pairs import PairSource
-    from horoball.data.tables.table import Order
-    from horoball.models import GraphConfig, GraphVAE
-    from horoball.training.graph.objective import GraphObjective
+    from horoball.graphs import GraphConfig, GraphVAE
+    from horoball.graphs.fit import GraphObjective
+    from horoball.graphs.graph import Graph
+    from horoball.graphs.pairs import PairSource
+    from horoball.tables.table import Order
 
     torch.manual_seed(0)
     tree = Graph.of([(i, (i - 1) // 2) for i in range(1, 63)])

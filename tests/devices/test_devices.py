@@ -4,12 +4,12 @@ import pytest
 import torch
 
 from benchmarks import device as benchmark
-from horoball.data import ArrayTable
-from horoball.runtime.devices import available, check_name, has_float64, resolved
+from horoball.devices import available, check_name, has_float64, resolved
 from horoball.storage.settings import SettingError
+from horoball.tables import ArrayTable
 from horoball.training import TrainConfig
 from horoball.training.state import run_digest
-from horoball.training.table.train import train
+from horoball.vae.train import train
 
 
 def test_auto_is_the_first_device_there_is() -> None:

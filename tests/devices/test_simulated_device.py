@@ -64,7 +64,7 @@ def test_a_step_has_the_numbers_of_the_cpu_and_waits_for_nothing(model: str, pre
     for term in ("loss", "gradient"):
         assert found[term] <= TOLERANCE[term]
     assert found["syncs"] == []
-    assert {place.split(":")[0] for _, place in found["transfers"]} == {"horoball/numerics/random.py"}  # its noise
+    assert {place.split(":")[0] for _, place in found["transfers"]} == {"horoball/geometry/random.py"}  # its noise
 
 
 @pytest.mark.parametrize(

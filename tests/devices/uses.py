@@ -15,8 +15,8 @@ import pandas as pd
 import torch
 
 import horoball as hb
-from horoball.data import ArrayTable
-from horoball.export import export
+from horoball.tables import ArrayTable
+from horoball.vae import export
 from horoball.viewer import view_run
 from tests.commands import done
 

@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.distributions import Distribution
 
 from horoball.distributions import HyperbolicRadius, HypersphericalUniform, RiemannianNormal, WrappedNormal
-from horoball.manifolds import PoincareBall
+from horoball.geometry import PoincareBall
 
 D = 3
 DTYPES = (torch.float64, torch.float32)

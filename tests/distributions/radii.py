@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from horoball.distributions import HyperbolicRadius
-from horoball.manifolds import PoincareBall
+from horoball.geometry import PoincareBall
 
 DTYPES = (torch.float64, torch.float32)
 SIGMA = 0.75  # a float32, as is every c below: both dtypes have the same truth

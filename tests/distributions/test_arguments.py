@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from horoball.distributions import HyperbolicRadius, HypersphericalUniform, RiemannianNormal, WrappedNormal
-from horoball.manifolds import PoincareBall
+from horoball.geometry import PoincareBall
 from tests.distributions.named import LAWS, NORMALS, build, distributions, make, parameters
 
 pytestmark = pytest.mark.usefixtures("seed")

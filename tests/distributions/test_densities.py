@@ -22,8 +22,8 @@ from torch import Tensor
 
 from horoball.distributions import HyperbolicRadius, HypersphericalUniform, RiemannianNormal, WrappedNormal
 from horoball.distributions.normal import BallNormal
-from horoball.manifolds import PoincareBall, gyrovector
-from horoball.numerics.quadrature import gauss_legendre
+from horoball.geometry import PoincareBall, gyrovector
+from horoball.geometry.quadrature import gauss_legendre
 from tests.radius_oracle import radius_distribution
 
 FAILURE_RATE = math.erfc(4 / math.sqrt(2))  # 6e-5

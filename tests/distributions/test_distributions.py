@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from torch.distributions import kl_divergence
 
 from horoball.distributions import HyperbolicRadius, RiemannianNormal, WrappedNormal
-from horoball.distributions.counts.negative_binomial import NegativeBinomial
-from horoball.manifolds import PoincareBall
+from horoball.distributions.negative_binomial import NegativeBinomial
+from horoball.geometry import PoincareBall
 from tests.conditioning import curvatures, dimensions, dtypes, points, shapes
 
 # The log density of a sample by its noise and by its point, which is rounded, e⁶ times the rounding; relative to d.

@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.distributions import Distribution, Independent, MultivariateNormal, Normal
 
 from horoball.distributions import RiemannianNormal, WrappedNormal
-from horoball.manifolds import PoincareBall
+from horoball.geometry import PoincareBall
 from tests.distributions.named import LAWS, NORMALS, D, build, dtypes, make, normals, parameters, with_gradients
 
 pytestmark = pytest.mark.usefixtures("seed")

@@ -12,8 +12,8 @@ from torch.distributions import Independent, MultivariateNormal, Normal, kl_dive
 
 from horoball.distributions import RiemannianNormal, WrappedNormal
 from horoball.distributions.normal import BallNormal
-from horoball.manifolds import PoincareBall
-from horoball.numerics.quadrature import gauss_legendre
+from horoball.geometry import PoincareBall
+from horoball.geometry.quadrature import gauss_legendre
 
 DTYPES = (torch.float64, torch.float32)
 KINDS: dict[str, Callable[..., BallNormal]] = {"wrapped": WrappedNormal, "riemannian": RiemannianNormal}

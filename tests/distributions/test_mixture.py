@@ -5,7 +5,7 @@ import torch
 from torch.distributions import Categorical
 
 from horoball.distributions import BallMixture, BallNormal, RiemannianNormal, WrappedNormal
-from horoball.manifolds import PoincareBall
+from horoball.geometry import PoincareBall
 
 
 def mixture(kind: type[BallNormal], ball: PoincareBall, scales: list[float]) -> BallMixture:

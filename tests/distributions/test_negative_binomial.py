@@ -10,7 +10,7 @@ import scipy.stats
 import torch
 from torch import Tensor
 
-from horoball.distributions.counts.negative_binomial import NegativeBinomial
+from horoball.distributions.negative_binomial import NegativeBinomial
 
 # Relative to log p and, for counts in the millions, to a rounding of log Γ in float64.
 TOLERANCE = {torch.float64: 1e-12, torch.float32: 2e-6}

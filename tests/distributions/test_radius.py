@@ -13,8 +13,10 @@ import scipy.stats
 import torch
 from torch import Tensor
 
-from horoball.distributions import HyperbolicRadius, radius_autograd, radius_table
-from horoball.manifolds import PoincareBall
+from horoball.distributions import HyperbolicRadius
+from horoball.distributions import radius as radius_autograd
+from horoball.distributions import radius_functions as radius_table
+from horoball.geometry import PoincareBall
 from tests.distributions.radii import DIMENSIONS, DTYPES, ROOTS, SIGMA, curvature, dimensions, dtypes, law_of
 from tests.radius_oracle import RadiusLaw, log_normalizer_gradient, radius_distribution, radius_gradient
 

@@ -9,8 +9,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from horoball.distributions import HyperbolicRadius, radius_autograd
-from horoball.manifolds import PoincareBall
+from horoball.distributions import HyperbolicRadius
+from horoball.distributions import radius as radius_autograd
+from horoball.geometry import PoincareBall
 from tests.distributions.radii import ROOTS, SIGMA, dimensions, dtypes, law_of
 
 

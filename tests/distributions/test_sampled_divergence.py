@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from horoball import PoincareBall, RiemannianNormal, WrappedNormal
-from horoball.distributions.sampled import divergence as function
-from horoball.models.prior import Prior
+from horoball.distributions import sampled as function
+from horoball.vae.encoder import Prior
 
 FAMILIES: dict[str, Any] = {"wrapped": WrappedNormal, "riemannian": RiemannianNormal}
 families = pytest.mark.parametrize("family", FAMILIES)

@@ -9,7 +9,7 @@ import pytest
 import scipy.stats
 import torch
 
-from horoball.distributions.von_mises_fisher import VonMisesFisher
+from horoball.distributions.sphere import VonMisesFisher
 
 TOLERANCE = {torch.float64: 1e-13, torch.float32: 1e-6}  # relative to κ + p, the size of the terms
 FAILURE_RATE = math.erfc(4 / math.sqrt(2))  # see Note [Randomized statistical tests] in test_densities

@@ -9,8 +9,7 @@ import scipy.stats
 import torch
 from torch import Tensor
 
-from horoball.distributions.counts.negative_binomial import NegativeBinomial
-from horoball.distributions.counts.zero_inflated import ZeroInflatedGamma, ZeroInflatedNegativeBinomial
+from horoball.distributions.negative_binomial import NegativeBinomial, ZeroInflatedGamma, ZeroInflatedNegativeBinomial
 from tests.distributions.test_densities import FAILURE_RATE  # see Note [Randomized statistical tests]
 
 KINDS = (ZeroInflatedNegativeBinomial, ZeroInflatedGamma)

@@ -8,7 +8,7 @@ import torch
 
 from experiments.closure_prediction import SHARES, f1, split_closure
 from experiments.wordnet_data import Taxonomy
-from horoball.data import Graph
+from horoball.graphs import Graph
 
 
 def random_taxonomy(nodes: int = 200) -> Taxonomy:

@@ -13,11 +13,11 @@ from torch import Tensor
 from experiments import departures, estimators, mnist, runs
 from experiments.disc_likelihood import disc_log_likelihood, disc_points
 from experiments.released_layer import RELEASES, ReleasedGyroplane
-from horoball.data.datasets.images import Images
+from horoball.datasets import Images
 from horoball.distributions import RiemannianNormal
-from horoball.manifolds import PoincareBall
-from horoball.models import VAE, ModelConfig
-from horoball.objectives import log_likelihood
+from horoball.geometry import PoincareBall
+from horoball.training import log_likelihood
+from horoball.vae import VAE, ModelConfig
 
 
 def as_printed(z: Tensor, w: Tensor, b: Tensor, c: float, release: str) -> Tensor:

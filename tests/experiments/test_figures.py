@@ -19,12 +19,11 @@ from experiments.figures import __main__ as command
 from experiments.figures.baselines import gplvm, pca
 from experiments.figures.cached import model_of_tree
 from experiments.figures.latent_maps import dividing
-from horoball.data import branching_diffusion
-from horoball.data.datasets.images import Images
-from horoball.data.datasets.images import mnist as images
-from horoball.manifolds import PoincareBall
+from horoball.datasets import Images, branching_diffusion
+from horoball.datasets import mnist as images
+from horoball.geometry import PoincareBall
 from horoball.nn import Gyroplane
-from horoball.plotting import heat
+from horoball.plotting import lines as heat
 
 needs_data = pytest.mark.skipif("HOROBALL_DATA" not in os.environ, reason="needs MNIST in HOROBALL_DATA")
 SHORT: dict[str, dict[str, int]] = {

@@ -11,9 +11,9 @@ import torch
 
 from experiments import beyond, branching, figure7, mnist, mnist_samples, runs, table1, table2, table3
 from experiments.claims import Claim, Part
-from horoball.data.datasets.images import Images
-from horoball.data.datasets.images import mnist as images
-from horoball.models import VAE, ModelConfig
+from horoball.datasets import Images
+from horoball.datasets import mnist as images
+from horoball.vae import VAE, ModelConfig
 
 needs_data = pytest.mark.skipif("HOROBALL_DATA" not in os.environ, reason="needs MNIST in HOROBALL_DATA")
 

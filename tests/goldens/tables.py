@@ -18,9 +18,10 @@ import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import scipy.sparse
 
-from horoball.data import Graph, Table, read, read_graph
-from horoball.data.readers.mixed import read_columns
-from horoball.data.vectors.vector_table import read_vectors
+from horoball.graphs import Graph, read_graph
+from horoball.tables import Table, read
+from horoball.tables.mixed import read_columns
+from horoball.tables.vectors import read_vectors
 
 RNG = np.random.default_rng(7)
 X = RNG.normal(size=(12, 3)).round(3)

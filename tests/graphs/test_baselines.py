@@ -13,10 +13,10 @@ import pytest
 import torch
 from scipy.stats import binom
 
-from horoball.data import LeakWarning, paper_graph, split_links
-from horoball.data.graphs.graph import Graph
+from horoball.datasets import paper_graph
 from horoball.graphs import (
     BASELINES,
+    LeakWarning,
     adamic_adar,
     common_neighbors,
     degree_deficit,
@@ -25,9 +25,11 @@ from horoball.graphs import (
     preferential_attachment,
     rules_for,
     shortest_path,
+    split_links,
     vgae_scores,
 )
 from horoball.graphs import baselines as module
+from horoball.graphs.graph import Graph
 
 RNG = np.random.default_rng(0)
 NX = nx.gnm_random_graph(60, 80, seed=1)  # with isolated nodes and several parts

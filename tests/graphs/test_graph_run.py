@@ -10,16 +10,17 @@ import numpy as np
 import pytest
 import torch
 
-from horoball.data import Graph, preferential_attachment, read_graph
+from horoball.datasets import preferential_attachment
+from horoball.graphs import Graph, read_graph
+from horoball.graphs.fit import FREE_TRAINING
+from horoball.graphs.run import GraphRun, non_edges_for, train_graph
 from horoball.storage.checkpoint import load_checkpoint, save_checkpoint
-from horoball.training.graph.fit import FREE_TRAINING
-from horoball.training.graph.run import GRAPH as GRAPH_FILE
-from horoball.training.graph.run import GraphRun, non_edges_for, train_graph
 from horoball.training.progress import Silent
+from horoball.training.state import GRAPH as GRAPH_FILE
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::FutureWarning"),  # of Fabric, at import
-    pytest.mark.filterwarnings("ignore::horoball.data.LeakWarning"),
+    pytest.mark.filterwarnings("ignore::horoball.graphs.LeakWarning"),
 ]
 FAST = FREE_TRAINING.replace(max_epochs=3)
 NAMES = np.array(["", "Ωραία", "名前", "a b", "e\u0301", 'quo"te', "new\nline", "🐘"])

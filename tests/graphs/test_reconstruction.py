@@ -12,9 +12,9 @@ from scipy.sparse import csr_array
 from sklearn.metrics import average_precision_score
 from torch import Tensor
 
-from horoball.data.graphs.graph import Graph
+from horoball.geometry import PoincareBall
 from horoball.graphs import Ranking, ranking, reconstruction
-from horoball.manifolds import PoincareBall
+from horoball.graphs.graph import Graph
 
 RNG = np.random.default_rng(0)
 

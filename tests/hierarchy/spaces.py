@@ -7,7 +7,7 @@ from scipy.sparse import coo_matrix, csr_matrix
 from scipy.spatial.distance import cdist
 
 from horoball.hierarchy import Space
-from horoball.hierarchy.references import random_tree
+from horoball.hierarchy.delta import random_tree
 
 
 def graph(edges: list[tuple[int, int]]) -> csr_matrix:

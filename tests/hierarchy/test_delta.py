@@ -9,10 +9,10 @@ import pytest
 import torch
 from scipy.sparse import block_diag
 
-from horoball.data import branching_diffusion
+from horoball.datasets import branching_diffusion
+from horoball.geometry import PoincareBall
 from horoball.hierarchy import Space, delta, references, suggest_c
-from horoball.hierarchy.four_point import four_point
-from horoball.manifolds import PoincareBall
+from horoball.hierarchy.delta import four_point
 from tests.hierarchy.spaces import cycle, grid, small_spaces
 
 SPACES = small_spaces()

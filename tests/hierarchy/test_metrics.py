@@ -12,7 +12,8 @@ from sklearn.manifold import trustworthiness
 from sklearn.model_selection import LeaveOneOut, cross_val_score
 from sklearn.neighbors import KNeighborsClassifier
 
-from horoball.data import branching_diffusion
+from horoball.datasets import branching_diffusion
+from horoball.geometry import PoincareBall, gyrovector
 from horoball.hierarchy import (
     Space,
     dendrogram_purity,
@@ -24,7 +25,6 @@ from horoball.hierarchy import (
     nested_labels,
     quality,
 )
-from horoball.manifolds import PoincareBall, gyrovector
 from tests.hierarchy.measured import cells, needs_data, poincare_map, principal
 
 RNG = np.random.default_rng(0)

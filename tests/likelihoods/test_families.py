@@ -6,7 +6,6 @@ import scipy.stats
 import torch
 from torch import Tensor
 
-from horoball.data import ArrayTable
 from horoball.likelihoods import (
     LIKELIHOODS,
     Bernoulli,
@@ -24,8 +23,9 @@ from horoball.likelihoods import (
     ZeroInflatedNegativeBinomial,
     make_likelihood,
 )
+from horoball.tables import ArrayTable
 from horoball.training import TrainConfig
-from horoball.training.table.train import train
+from horoball.vae.train import train
 
 TOLERANCE = {torch.float64: 1e-12, torch.float32: 2e-5}  # relative
 FEATURES = 3

@@ -12,11 +12,12 @@ import pyarrow as pa
 import pytest
 import torch
 
-from horoball.data import ArrayTable, branching_diffusion
-from horoball.manifolds import PoincareBall
+from horoball.datasets import branching_diffusion
+from horoball.geometry import PoincareBall
 from horoball.neighbors import Index, query_vectors, vectors
+from horoball.tables import ArrayTable
 from horoball.training import TrainConfig
-from horoball.training.table.train import train
+from horoball.vae.train import train
 
 K, QUERIES, CANDIDATES = 10, 100, 50
 

@@ -12,7 +12,7 @@ import torch
 
 import horoball as hb
 from horoball.neighbors import Index
-from horoball.neighbors.names import as_names
+from horoball.neighbors.index import as_names
 from tests.neighbors.clouds import points, true_neighbors
 from tests.tracing import tracing_apart
 

@@ -9,8 +9,7 @@ from torch import Tensor
 
 import horoball as hb
 from horoball.neighbors.lift import Lift
-from horoball.neighbors.order import BallOrder, Order
-from horoball.neighbors.partitions import Partitions, features, train
+from horoball.neighbors.partitions import BallOrder, Order, Partitions, features, train
 from tests.neighbors.clouds import clusters, deep_tree, shell
 
 BALL = hb.PoincareBall(1.0)

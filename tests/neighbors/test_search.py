@@ -10,10 +10,9 @@ import torch
 
 import horoball as hb
 from horoball.neighbors import Index
-from horoball.neighbors.engine import Engine
 from horoball.neighbors.lift import Lift
 from horoball.neighbors.partitions import Probe, train
-from horoball.neighbors.search import Search
+from horoball.neighbors.search import Engine, Search
 from tests.neighbors.clouds import clusters, deep_tree, prior, recall, shell, true_neighbors
 
 

@@ -3,9 +3,9 @@ from __future__ import annotations
 import pytest
 import torch
 
-from horoball.manifolds import PoincareBall
-from horoball.nn.geoopt_manifold import GeooptBall
-from horoball.runtime.extras import require_geoopt
+from horoball.geometry import PoincareBall
+from horoball.nn.geoopt import GeooptBall
+from horoball.plugins import require_geoopt
 
 geoopt = require_geoopt()
 

@@ -9,8 +9,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from horoball.manifolds import PoincareBall, gyrovector
-from horoball.nn import Gyroplane, gyroplane_function
+from horoball.geometry import PoincareBall, gyrovector
+from horoball.nn import Gyroplane
+from horoball.nn import gyroplane as gyroplane_function
 from tests import oracle
 
 DTYPES = (torch.float64, torch.float32)

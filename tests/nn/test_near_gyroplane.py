@@ -6,9 +6,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from horoball.nn import near_gyroplane as module
-from horoball.nn.gyroplane_function import REACH, plain_gyroplane
-from horoball.nn.near_gyroplane import near_gyroplane
+from horoball.nn import gyroplane as module
+from horoball.nn.gyroplane import REACH, near_gyroplane, plain_gyroplane
 from tests import oracle
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from horoball import plotting
-from horoball.hierarchy.trees import Tree
+from horoball.trees import Tree
 
 mpl.use("agg")
 

@@ -24,7 +24,7 @@ from quality.fuzzing.worker import Stretch, outcomes
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::FutureWarning"),  # of Fabric, at import
-    pytest.mark.filterwarnings("ignore::horoball.data.LeakWarning"),
+    pytest.mark.filterwarnings("ignore::horoball.graphs.LeakWarning"),
 ]
 INPUTS = 1000  # over the readers of single files
 FOLDERS = ("run of a table", "run of a graph", "index", "resume, table", "resume, graph", "embedding folder")

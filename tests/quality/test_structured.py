@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from horoball.hierarchy import Tree, tree_from_json, tree_to_json
+from horoball.trees import Tree, tree_from_json, tree_to_json
 from quality.fuzzing import growing, nesting, references
 from quality.fuzzing.damage import Damage
 from quality.fuzzing.seeds import seeds

@@ -12,10 +12,10 @@ import torch
 from typer.testing import CliRunner
 
 from horoball.cli import app
-from horoball.data import ArrayTable, branching_diffusion
-from horoball.report.analysis import make_report
-from horoball.report.baseline import Difference, difference
+from horoball.datasets import branching_diffusion
+from horoball.report.analysis import Difference, difference, make_report
 from horoball.report.page import report_page, write_report
+from horoball.tables import ArrayTable
 from horoball.training import TrainConfig
 
 FAST = TrainConfig(max_epochs=2)

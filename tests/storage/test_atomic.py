@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from horoball.storage.atomic import clear_parts, whole_file, write_whole
+from horoball.storage.whole import clear_parts, whole_file, write_whole
 
 
 def test_a_file_is_there_when_it_is_whole(tmp_path: Path) -> None:

@@ -12,8 +12,15 @@ import torch
 from torch import Tensor, nn
 
 from horoball.storage import checkpoint
-from horoball.storage.checkpoint import FORMAT, load_checkpoint, load_header, save_checkpoint, this_version
-from horoball.storage.optimizer import load_optimizer, optimizer_tensors
+from horoball.storage.checkpoint import (
+    FORMAT,
+    load_checkpoint,
+    load_header,
+    load_optimizer,
+    optimizer_tensors,
+    save_checkpoint,
+    this_version,
+)
 
 TENSORS = {
     "model.weight": torch.arange(6.0).reshape(2, 3).T,  # not contiguous

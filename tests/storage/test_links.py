@@ -16,21 +16,21 @@ import torch
 
 import horoball as hb
 from horoball.cli import app
-from horoball.data import ArrayTable, Graph
-from horoball.export import export
-from horoball.export.embedding import ABOUT, embed_file, embed_folder
+from horoball.graphs import Graph
+from horoball.graphs.fit import FREE_TRAINING
+from horoball.graphs.run import GraphRun, train_graph
 from horoball.report.analysis import Report, make_report
 from horoball.report.page import write_report
-from horoball.storage.atomic import clear_parts, whole_file, write_whole
 from horoball.storage.checkpoint import load_checkpoint, load_header, save_checkpoint
-from horoball.storage.folder import read_file
-from horoball.storage.lock import LOCK, only_run
+from horoball.storage.outputs import read_file
+from horoball.storage.whole import LOCK, clear_parts, only_run, whole_file, write_whole
+from horoball.tables import ArrayTable
 from horoball.training import TrainConfig
-from horoball.training.graph.fit import FREE_TRAINING
-from horoball.training.graph.run import GRAPH, GraphRun, train_graph
-from horoball.training.state import BEST, FINAL, LAST, METRICS
-from horoball.training.table.run import Run
-from horoball.training.table.train import train
+from horoball.training.state import BEST, FINAL, GRAPH, LAST, METRICS
+from horoball.vae import export
+from horoball.vae.files import ABOUT, embed_file, embed_folder
+from horoball.vae.run import Run
+from horoball.vae.train import train
 
 pytestmark = [
     pytest.mark.skipif(os.name == "nt", reason="links need rights there, and there are no pipes"),
@@ -220,7 +220,7 @@ def test_resume_does_not_write_through_a_link(name: str, tmp_path: Path) -> None
 def test_a_link_planted_between_look_and_open_is_not_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "target").write_text(BEFORE)
     (tmp_path / LOCK).symlink_to(tmp_path / "target")
-    monkeypatch.setattr("horoball.storage.folder.Folder.check_plain", lambda self, name: None)
+    monkeypatch.setattr("horoball.storage.outputs.Folder.check_plain", lambda self, name: None)
     with pytest.raises(OSError, match="symbolic links"), only_run(tmp_path):
         pass
     assert (tmp_path / "target").read_text() == BEFORE
@@ -229,14 +229,14 @@ def test_a_link_planted_between_look_and_open_is_not_followed(tmp_path: Path, mo
 # Files are opened for writing, made and renamed by `storage` alone. Others, by name and reason:
 ALLOWED = {
     ("__main__.py", "open"),  # of os.devnull, in place of a stream that nobody reads
-    ("cli/graphs.py", "write_table"),  # of horoball.export.embedding, through storage
+    ("cli/graphs.py", "write_table"),  # of horoball.vae.files, through storage
     ("cli/models.py", "write_table"),
     ("cli/tree.py", "write_table"),
-    ("data/readers/frames.py", "rename"),  # of the columns of a data frame
-    ("export/filled.py", "write_table"),
-    ("export/tree_file.py", "write_table"),
-    ("runtime/stopping.py", "write"),  # to the terminal
-    ("training/tensorboard.py", "SummaryWriter"),  # a file named by the time, the host and the process
+    ("tables/frames.py", "rename"),  # of the columns of a data frame
+    ("vae/impute.py", "write_table"),
+    ("vae/files.py", "write_table"),
+    ("process.py", "write"),  # to the terminal
+    ("training/progress.py", "SummaryWriter"),  # a file named by the time, the host and the process
 }
 RAW = {
     "write_text", "write_bytes", "touch", "rename", "symlink_to", "hardlink_to", "save_file", "savefig", "to_csv",
@@ -273,7 +273,7 @@ def test_all_that_is_written_goes_through_storage() -> None:
         for path in SOURCES
         for call in raw_writes(ast.parse(path.read_text(encoding="utf-8")))
     } - ALLOWED
-    assert not found, "Write with horoball.storage.atomic.whole_file."
+    assert not found, "Write with horoball.storage.whole.whole_file."
 
 
 @pytest.mark.parametrize(

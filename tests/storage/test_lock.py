@@ -10,18 +10,19 @@ from pathlib import Path
 import pytest
 import torch
 
-from horoball.data import ArrayTable, Graph
-from horoball.storage.lock import LOCK, only_run
+from horoball.graphs import Graph
+from horoball.graphs.fit import FREE_TRAINING
+from horoball.graphs.run import train_graph
+from horoball.storage.whole import LOCK, only_run
+from horoball.tables import ArrayTable
 from horoball.training import TrainConfig
-from horoball.training.graph.fit import FREE_TRAINING
-from horoball.training.graph.run import train_graph
-from horoball.training.table.train import train
+from horoball.vae.train import train
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning")  # of Fabric, at import
 
 HOLDER = """
 import sys, time, pathlib
-from horoball.storage.lock import only_run
+from horoball.storage.whole import only_run
 with only_run(pathlib.Path(sys.argv[1])):
     print("held", flush=True)
     time.sleep(600)

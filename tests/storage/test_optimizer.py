@@ -11,11 +11,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from horoball.data import ArrayTable
-from horoball.storage.checkpoint import load_checkpoint, save_checkpoint
-from horoball.storage.optimizer import load_optimizer, optimizer_tensors
+from horoball.storage.checkpoint import load_checkpoint, load_optimizer, optimizer_tensors, save_checkpoint
+from horoball.tables import ArrayTable
 from horoball.training import TrainConfig
-from horoball.training.table.train import train
+from horoball.vae.train import train
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning")  # of Fabric, at import
 Tensors = dict[str, Tensor]
@@ -86,9 +85,9 @@ def test_what_is_right_is_taken() -> None:
 FIT = """
 import sys, torch
 from pathlib import Path
-from horoball.data import ArrayTable
+from horoball.tables import ArrayTable
 from horoball.training import TrainConfig
-from horoball.training.table.train import train
+from horoball.vae.train import train
 x = torch.randn(60, 4, generator=torch.Generator().manual_seed(0))
 train(ArrayTable(x), {"hidden": (int(sys.argv[2]),)}, TrainConfig(max_epochs=3), Path(sys.argv[1]), resume=True)
 """

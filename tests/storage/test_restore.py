@@ -12,16 +12,16 @@ import torch
 from torch import Tensor
 
 from horoball.cells import CellModel
-from horoball.data import ArrayTable, Graph, read_graph
-from horoball.estimators import PoincareGraphVAE
-from horoball.estimators.table import PoincareVAE
-from horoball.models import VAE
+from horoball.graphs import Graph, PoincareGraphVAE, read_graph
+from horoball.graphs.run import GraphRun, train_graph
 from horoball.storage.checkpoint import load_checkpoint, save_checkpoint
+from horoball.tables import ArrayTable
 from horoball.training import TrainConfig
-from horoball.training.graph.run import GRAPH, GraphRun, train_graph
-from horoball.training.state import FINAL, LAST
-from horoball.training.table.run import Run
-from horoball.training.table.train import train
+from horoball.training.state import FINAL, GRAPH, LAST
+from horoball.vae import VAE
+from horoball.vae.estimator import PoincareVAE
+from horoball.vae.run import Run
+from horoball.vae.train import train
 
 NAN = math.nan
 UNDESCRIBED = "(holds weights without a description of their model|does not hold a whole model: )"
@@ -224,7 +224,7 @@ def test_a_graph_that_is_not_its_models_is_refused(case: str, graph_folder: Path
 def test_a_graph_estimator_without_its_settings_is_refused_by_its_folder(
     graph_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in ("storage.checkpoint", "training.record"):  # a released version has all fields
+    for module in ("storage.checkpoint", "training.config"):  # a released version has all fields
         monkeypatch.setattr(f"horoball.{module}.this_version", lambda: "0.2.0")
     tensors, header = load_checkpoint(graph_folder / FINAL)
     del header["record"]["training"]["learning_rate"]

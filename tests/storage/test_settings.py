@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from horoball.models import GraphConfig, ModelConfig
+from horoball.graphs import GraphConfig
 from horoball.storage.settings import Settings
 from horoball.training import TrainConfig
+from horoball.vae import ModelConfig
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import torch
 
-from horoball.data import ArrayTable, Table, read
-from horoball.models import VAE, ModelConfig
-from horoball.training import TrainConfig, fit
+from horoball.tables import ArrayTable, Table, read
+from horoball.training import TrainConfig
 from horoball.training.progress import Silent
+from horoball.vae import VAE, ModelConfig, fit
 
 
 def table(source: str, broken: bool) -> Table:

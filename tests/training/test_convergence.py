@@ -13,18 +13,18 @@ from typer.testing import CliRunner
 
 import horoball as hb
 from horoball.cli import app
-from horoball.data import branching_diffusion
-from horoball.data.tables.array_table import ArrayTable
-from horoball.manifolds.rim import RimWarning
+from horoball.datasets import branching_diffusion
+from horoball.geometry.coordinates import RimWarning
+from horoball.tables.table import ArrayTable
 from horoball.training import TrainConfig
-from horoball.training.convergence import early_end, warn_if_diverged, warn_if_unfinished
-from horoball.training.table.train import train
+from horoball.training.progress import early_end, warn_if_diverged, warn_if_unfinished
+from horoball.vae.train import train
 from horoball.viewer.run import view_run
 
 X = branching_diffusion(depth=3).x.numpy()
 
 
-@pytest.mark.filterwarnings("ignore::horoball.manifolds.rim.RimWarning")
+@pytest.mark.filterwarnings("ignore::horoball.geometry.coordinates.RimWarning")
 @pytest.mark.parametrize("validation", [0.1, 0.0])
 def test_a_learning_rate_of_one_is_warned_of_and_leaves_coordinates_for_all(validation: float) -> None:
     model = hb.PoincareVAE(
@@ -52,8 +52,7 @@ def test_ordinary_training_is_not_warned_of(rate: float, epochs: int) -> None:
 
 
 def test_the_first_loss_is_that_before_any_update() -> None:
-    from horoball.models import VAE, ModelConfig
-    from horoball.training import fit
+    from horoball.vae import VAE, ModelConfig, fit
 
     torch.manual_seed(0)
     model = VAE.from_config(ModelConfig(features=50, hidden=(16,)))

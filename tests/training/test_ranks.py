@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from horoball.storage.checkpoint import load_checkpoint
-from tests.training.test_fit import ENVIRONMENT, ROOT, assert_same, run, weights
+from tests.vae.test_fit import ENVIRONMENT, ROOT, assert_same, run, weights
 
 pytestmark = pytest.mark.slow  # every test starts three processes, which import torch and Fabric
 

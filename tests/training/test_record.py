@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 
-from horoball.models import GraphConfig, ModelConfig
+from horoball.graphs import GraphConfig
+from horoball.graphs.run import GraphRecord
 from horoball.storage.checkpoint import this_version
 from horoball.training import TrainConfig
-from horoball.training.graph.record import GraphRecord
-from horoball.training.record import FitRecord, stored_record
-from horoball.training.table.record import TableRecord
+from horoball.training.config import FitRecord, stored_record
+from horoball.vae import ModelConfig
+from horoball.vae.options import TableRecord
 
 MODEL, TRAINING = ModelConfig(features=2), TrainConfig(max_epochs=5)
 TABLE = TableRecord(model=MODEL, training=TRAINING, columns=["a", "b"], rows=8, data="0f")
@@ -95,7 +96,7 @@ def test_every_field_of_another_type_is_refused_in_one_line(record: FitRecord, n
     ("record", "name"), [(each, part.name) for each in (TABLE, GRAPH) for part in fields(each)], ids=str
 )
 def test_every_missing_field_is_named(record: FitRecord, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("horoball.training.record.this_version", lambda: "0.2.0")  # a released version has all fields
+    monkeypatch.setattr("horoball.training.config.this_version", lambda: "0.2.0")  # a released version has all fields
     held = header(record) | {"version": "0.2.0"}
     del held["record"][name]
     with pytest.raises(ValueError, match=rf"it lacks '{name}'|without a description of their model"):
@@ -116,7 +117,7 @@ def test_a_field_without_a_default_is_missed_in_any_version(version: str, record
 @pytest.mark.parametrize("version", ["0.1.0", "0.2.0.dev0"])
 def test_a_record_from_before_locality_has_its_default(version: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A version under development gains fields while its number stays."""
-    monkeypatch.setattr("horoball.training.record.this_version", lambda: "0.2.0.dev0")
+    monkeypatch.setattr("horoball.training.config.this_version", lambda: "0.2.0.dev0")
     older = header(TABLE) | {"version": version}
     del older["record"]["training"]["locality"]
     assert TableRecord.from_json(FILE, older) == TABLE

@@ -12,14 +12,15 @@ import pytest
 import safetensors.torch
 import torch
 
-from horoball.data import ArrayTable, preferential_attachment
+from horoball.datasets import preferential_attachment
+from horoball.graphs.fit import FREE_TRAINING
+from horoball.graphs.run import train_graph
 from horoball.storage.checkpoint import load_checkpoint, save_checkpoint, this_version
+from horoball.tables import ArrayTable
 from horoball.training import TrainConfig, state
-from horoball.training.graph.fit import FREE_TRAINING
-from horoball.training.graph.run import train_graph
 from horoball.training.state import BEST, FINAL, LAST, METRICS, State, save
-from horoball.training.table.run import Run
-from horoball.training.table.train import train
+from horoball.vae.run import Run
+from horoball.vae.train import train
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning")  # of Fabric, at import
 X = torch.randn(60, 4, generator=torch.Generator().manual_seed(0))

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 import torch
 
-from horoball.viewer.columns import make_column, make_columns
+from horoball.viewer.payload import make_column, make_columns
 
 
 def test_few_whole_numbers_are_categories_in_their_order() -> None:

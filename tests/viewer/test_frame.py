@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from horoball.data import ArrayTable
 from horoball.report.analysis import make_report
 from horoball.report.page import write_report
+from horoball.tables import ArrayTable
 from horoball.training import TrainConfig
 from tests.viewer.conftest import Opened
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy.cluster.hierarchy import linkage
 
-from horoball.hierarchy.trees import Tree
+from horoball.trees import Tree
 from horoball.viewer import View, view, view_tree
 from tests.viewer.conftest import Open, Opened, spiral
 from tests.viewer.test_drawing import INK

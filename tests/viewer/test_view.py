@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 import torch
 
-from horoball.data import ArrayTable, read
-from horoball.manifolds import PoincareBall
-from horoball.manifolds.projection import frechet_mean, project
+from horoball.geometry import PoincareBall
+from horoball.geometry.coordinates import frechet_mean, project
+from horoball.tables import ArrayTable, read
 from horoball.training import TrainConfig
-from horoball.training.table.run import Run
-from horoball.training.table.train import train
+from horoball.vae.run import Run
+from horoball.vae.train import train
 from horoball.viewer import View, view, view_run
-from horoball.viewer.atlas import make_atlas
-from horoball.viewer.command import view_files
+from horoball.viewer.payload import make_atlas
+from horoball.viewer.run import view_files
 
 
 def unpack(made: View) -> tuple[dict[str, Any], dict[str, np.ndarray]]:

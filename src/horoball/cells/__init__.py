@@ -3,13 +3,10 @@
 `pip install "horoball[cells]"` brings anndata.
 """
 
+from horoball.cells.anndata import neighbors, plot, pseudotime, simulate
 from horoball.cells.fitting import fit
-from horoball.cells.graph import neighbors
-from horoball.cells.label_transfer import transfer_labels
+from horoball.cells.labels import transfer_labels
 from horoball.cells.model import CellModel
-from horoball.cells.picture import plot
-from horoball.cells.pseudotime import pseudotime
-from horoball.cells.simulate import simulate
-from horoball.cells.trees import write_tree
+from horoball.cells.tree import write_tree
 
 __all__ = ["CellModel", "fit", "neighbors", "plot", "pseudotime", "simulate", "transfer_labels", "write_tree"]

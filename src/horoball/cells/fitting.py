@@ -6,17 +6,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from horoball.cells.graph import check_neighborhood
+from horoball.cells.anndata import check_neighborhood
 from horoball.cells.model import CellModel
-from horoball.data.cells.cell_table import cell_table, is_cells
-from horoball.models.table.vae import ModelConfig
-from horoball.numerics.random import seed_from
-from horoball.runtime.extras import require_anndata
+from horoball.geometry.random import seed_from
+from horoball.plugins import require_anndata
 from horoball.storage.settings import called
+from horoball.tables.anndata import cell_table, is_cells
 from horoball.training.config import TrainConfig
 from horoball.training.progress import watched
-from horoball.training.request import CELLS, TABLES, table_fit
-from horoball.training.table.train import train
+from horoball.vae.model import ModelConfig
+from horoball.vae.options import CELLS, TABLES, table_fit
+from horoball.vae.train import train
 
 __all__ = ["fit"]
 

@@ -1,20 +1,250 @@
-"""A model of cells: fitted to counts, kept without pickle, and used on cells that it has not seen."""
+"""A model of cells: fitted to counts, kept without pickle, and used on cells that it has not seen.
+
+A fitted model and its map: what is known of the fit, the embedding of cells, saving and loading.
+
+What a model says of the expression of cells: denoised, compared between groups, simulated, and how probable.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
-from horoball.cells.expression_model import ExpressionModel
+import numpy as np
+import torch
+
+from horoball.cells.anndata import neighbors, write
+from horoball.cells.expression import differential_expression, mean_elbo, normalized_expression, sample_counts
 from horoball.cells.query import map_query
-from horoball.cells.trees import branch_markers, cell_tree
-from horoball.cells.trees.cell_tree import TreeSource
-from horoball.data.cells.cell_table import is_cells
-from horoball.hierarchy.trees import Tree
-from horoball.numerics.random import seed_from
+from horoball.cells.tree import TreeSource, branch_markers, cell_tree
+from horoball.geometry.ball import PoincareBall
+from horoball.geometry.random import seed_from
+from horoball.tables.anndata import is_cells
+from horoball.tables.covariates import NUMBER
+from horoball.tables.table import Table
 from horoball.training.progress import watched
+from horoball.trees.tree import Tree
+from horoball.vae.run import Run
 
-__all__ = ["CellModel"]
+__all__ = ["CellMap", "CellModel", "ExpressionModel"]
+
+
+@dataclass(repr=False)
+class CellMap:
+    """A model of cells that embeds them; `CellModel` adds expression, trees and queries.
+
+    Example:
+        >>> from horoball.cells import fit, simulate
+        >>> cells = simulate(depth=2, cells=60, genes=30)
+        >>> fitted = CellMap(fit(cells, max_epochs=1, hidden=(8,)).run)
+        >>> fitted.embed(cells, n_neighbors=None).shape, len(fitted.genes)
+        ((60, 2), 30)
+    """
+
+    run: Run
+    key: str = "poincare"  # of the embedding in AnnData
+
+    def __repr__(self) -> str:
+        names = self.run.record.covariates
+        given = f", given {', '.join(names)}" if names else ""
+        size = f"{self.run.record.rows:,} cells, {len(self.genes):,} genes{given}"
+        return f"{type(self).__name__}({size}; d = {self.run.record.model.d}, c = {self.c:.4g})"
+
+    @property
+    def genes(self) -> list[str]:
+        """Names of the genes, in the model's order."""
+        return self.run.columns
+
+    @property
+    def batches(self) -> dict[str, list[str]]:
+        """The batch keys of the fit, with the categories of each."""
+        return {name: known for name, known in self.run.record.covariates.items() if known != [NUMBER]}
+
+    @property
+    def ball(self) -> PoincareBall:
+        """The ball of the embedding."""
+        return self.run.model.ball
+
+    @property
+    def c(self) -> float:
+        """Minus the curvature of the ball."""
+        return self.ball.c_value
+
+    @property
+    def history(self) -> list[dict[str, float]]:
+        """Metrics of every epoch."""
+        return self.run.history
+
+    def embed(self, cells: Any, *, n_neighbors: int | None = 15) -> np.ndarray:
+        """Write the map of some cells to their AnnData, and return it.
+
+        Genes are found by their names; there may be more than the model knows, in any order. Cells are read from the
+        layer that the model was fitted to, with its columns of batches.
+
+        Args:
+            cells: AnnData, in memory or backed.
+            n_neighbors: Size of the neighborhoods of the graph, see `neighbors`; None for no graph.
+
+        Returns:
+            Ball coordinates in float64, shape (cells, d), as they stand in obsm["X_poincare"].
+        """
+        if not is_cells(cells) or isinstance(cells, str | Path):
+            raise TypeError(f"Cells come as AnnData, got {type(cells).__name__}. Read a file with anndata.read_h5ad.")
+        return self.write(cells, self.run.read(cells), n_neighbors)
+
+    @torch.no_grad()
+    def write(self, cells: Any, table: Table, n_neighbors: int | None) -> np.ndarray:
+        """Write the map of a table's rows to their AnnData, and return it; see `embed`."""
+        means, scales = [], []
+        for q in self.run.posteriors(table):
+            means.append(q.mean.cpu())
+            scales.append(q.mean_scale.cpu())
+        write(cells, torch.cat(means), torch.cat(scales), PoincareBall(self.c), self.key)
+        if n_neighbors is not None:
+            neighbors(cells, n_neighbors, key=self.key)
+        return np.asarray(cells.obsm[f"X_{self.key}"])
+
+    def save(self, folder: str | Path) -> None:
+        """Write the model to a folder, as safetensors and JSON."""
+        self.run.save(Path(folder))
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Self:
+        """Read a model back from a folder that `save` or `horoball fit cells.h5ad` wrote."""
+        run = Run.load(Path(folder))
+        return cls(run, run.record.key or "poincare")
+
+
+class ExpressionModel(CellMap):
+    """A model of cells that is asked about their genes.
+
+    Example:
+        >>> from horoball.cells import fit, simulate
+        >>> cells = simulate(depth=2, cells=60, genes=30)
+        >>> isinstance(fit(cells, max_epochs=1, hidden=(8,)), ExpressionModel)
+        True
+    """
+
+    def normalized_expression(
+        self,
+        cells: Any,
+        *,
+        library_size: float | str = 1e4,
+        batch: str | Sequence[str] | None = None,
+        genes: Sequence[str] | None = None,
+        draws: int = 10,
+        random_state: Any = 0,
+    ) -> Any:
+        """Denoised expression: the means that the decoder gives genes, averaged over the cells' posteriors.
+
+        Args:
+            cells: AnnData.
+            library_size: Sum of a cell's expression over all genes of the model, or "observed" for its own counts.
+            batch: Batch in which cells are decoded, so that they can be compared: a category, several to average over,
+                or "all". None leaves every cell in its own.
+            genes: Genes to return; all if not given.
+            draws: Points per cell drawn from its posterior; 0 decodes the posterior mean. More draws are less noisy and
+                take longer. Useful: 1 to 100.
+            random_state: Seed.
+
+        Returns:
+            A data frame of shape (cells, genes).
+
+        Example:
+            >>> from horoball.cells import fit, simulate
+            >>> cells = simulate(depth=2, cells=60, genes=30)
+            >>> model = fit(cells, batch_key="batch", max_epochs=1, hidden=(8,))
+            >>> model.normalized_expression(cells, batch="a", genes=["gene3", "gene7"]).shape
+            (60, 2)
+        """
+        seed = seed_from(random_state)
+        options: dict[str, Any] = {"library_size": library_size, "batch": batch, "genes": genes, "draws": draws}
+        return normalized_expression(self.run, cells, seed=seed, **options)
+
+    def differential_expression(
+        self,
+        cells: Any,
+        groupby: str,
+        group1: str | None = None,
+        group2: str | None = None,
+        *,
+        delta: float = 0.25,
+        fdr: float = 0.05,
+        draws: int = 5000,
+        batch: str | None = "all",
+        pseudocount: float | None = None,
+        random_state: Any = 0,
+    ) -> Any:
+        """Genes that differ between groups of cells, with log-fold changes, their probability and calls.
+
+        As in scvi-tools' "change" mode, a draw takes a cell of each group, a point from the posterior of each, and
+        decodes both in the same batch. The log-fold change is log₂(share₁ + ε) − log₂(share₂ + ε); `proba_de` is the
+        share of draws in which it is at least δ either way. `is_de_fdr_0.05` calls the most probable genes, as long as
+        the mean of 1 − proba_de over those called stays below 0.05.
+
+        Args:
+            cells: AnnData.
+            groupby: Column of obs with the groups.
+            group1: A group; each in turn if not given.
+            group2: The group to compare with; all other cells if not given.
+            delta: δ, the smallest log-fold change that matters. Larger values call fewer genes. Useful: 0.1 to 1.
+            fdr: Expected share of false discoveries among the genes called.
+            draws: Pairs of cells. More are less noisy and take longer. Useful: 1000 to 10000.
+            batch: "all" pairs cells in every batch in turn, a category in that one; None leaves cells in their own.
+            pseudocount: ε, added to shares. If not given, it is what the model gives genes without any count.
+            random_state: Seed.
+
+        Returns:
+            A data frame with a row for each gene and comparison, the most probable first.
+
+        Example:
+            >>> from horoball.cells import fit, simulate
+            >>> cells = simulate(depth=2, cells=60, genes=30)
+            >>> model = fit(cells, batch_key="batch", max_epochs=1, hidden=(8,))
+            >>> table = model.differential_expression(cells, "branch", "00", draws=100)
+            >>> table["comparison"].iloc[0], "is_de_fdr_0.05" in table
+            ('00 vs rest', True)
+        """
+        options: dict[str, Any] = {"delta": delta, "fdr": fdr, "draws": draws, "batch": batch}
+        options |= {"pseudocount": pseudocount, "seed": seed_from(random_state)}
+        return differential_expression(self.run, cells, groupby, group1, group2, **options)
+
+    def sample(self, cells: Any, *, prior: bool = False, random_state: Any = 0) -> Any:
+        """Counts drawn from the model, as AnnData: to see whether it makes cells like those it was fitted to.
+
+        Every cell keeps its row of obs, its batch and its library size.
+
+        Args:
+            cells: AnnData.
+            prior: Whether coordinates are drawn from the prior, and not from the posterior of the cell.
+            random_state: Seed.
+
+        Example:
+            >>> from horoball.cells import fit, simulate
+            >>> cells = simulate(depth=2, cells=60, genes=30)
+            >>> made = fit(cells, max_epochs=1, hidden=(8,)).sample(cells)
+            >>> made.shape, bool((made.X.data % 1 == 0).all())
+            ((60, 30), True)
+        """
+        return sample_counts(self.run, cells, prior=prior, seed=seed_from(random_state))
+
+    def elbo(self, cells: Any, *, draws: int = 1, random_state: Any = 0) -> float:
+        """The evidence lower bound in nats per cell, averaged over cells. Higher is better.
+
+        Args:
+            cells: AnnData; cells that were held out tell how well the model generalizes.
+            draws: Points per cell. More are less noisy.
+            random_state: Seed.
+
+        Example:
+            >>> from horoball.cells import fit, simulate
+            >>> cells = simulate(depth=2, cells=60, genes=30)
+            >>> fit(cells, max_epochs=1, hidden=(8,)).elbo(cells) < 0
+            True
+        """
+        return mean_elbo(self.run, cells, draws=draws, seed=seed_from(random_state))
 
 
 class CellModel(ExpressionModel):

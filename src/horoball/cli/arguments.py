@@ -1,15 +1,21 @@
-"""Arguments that several commands share."""
+"""Arguments that several commands share.
+
+What commands write, looked at before they begin; see `horoball.storage.outputs`.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from horoball.runtime.registry import Registry
-from horoball.runtime.table_formats import TABLE_FORMATS, one_of
+from horoball.plugins import TABLE_FORMATS, Registry, one_of
+
+if TYPE_CHECKING:
+    from horoball.viewer.disc import View
 
 __all__ = [
     "BatchSize",
@@ -18,6 +24,7 @@ __all__ = [
     "Data",
     "Device",
     "Dim",
+    "Force",
     "Hidden",
     "Id",
     "Label",
@@ -32,10 +39,13 @@ __all__ = [
     "Seed",
     "TableFile",
     "TableKind",
+    "check_outputs",
+    "check_page",
     "given",
     "likelihood_name",
     "number",
     "posterior_name",
+    "save_page",
 ]
 
 
@@ -68,7 +78,7 @@ Na = Annotated[
 Output = Annotated[Path, typer.Option("--output", "-o", help="The file to write.")]
 TableFile = Annotated[Path, typer.Option("--output", "-o", help="The file to write: .parquet, .csv, .tsv or .jsonl.")]
 
-# Options of a fit. One that is not given is None: the defaults are those of `horoball.training.request`, which help
+# Options of a fit. One that is not given is None: the defaults are those of `horoball.vae.options`, which help
 # texts repeat (tests/cli/test_defaults.py compares them). To import them here would import torch, which takes seconds.
 Dim = Annotated[
     int | None,
@@ -160,7 +170,7 @@ def likelihood_name(name: str | None) -> str | None:
         >>> likelihood_name("auto"), likelihood_name("poisson")
         ('auto', 'poisson')
     """
-    from horoball.likelihoods import LIKELIHOODS
+    from horoball.likelihoods.likelihood import LIKELIHOODS
 
     return name if name in (None, "auto") else _registered(LIKELIHOODS, name)
 
@@ -172,7 +182,7 @@ def posterior_name(name: str | None) -> str | None:
         >>> posterior_name("wrapped")
         'wrapped'
     """
-    from horoball.distributions import POSTERIORS
+    from horoball.distributions.normal import POSTERIORS
 
     return None if name is None else _registered(POSTERIORS, name)
 
@@ -183,3 +193,60 @@ def _registered(registry: Registry[Any], name: str) -> str:
     except (ImportError, ValueError) as error:  # ImportError: a plugin is broken
         raise typer.BadParameter(str(error)) from None
     return name
+
+
+Force = Annotated[
+    bool, typer.Option("--force", help="Replace a file that is there already. One that is read is never replaced.")
+]
+
+
+def check_outputs(
+    *files: Path, force: bool, reads: Sequence[str | Path | None] = (), run: Path | None = None, command: str = ""
+) -> None:
+    """Refuse files that must not be written: they are read, or are there already and --force is not given.
+
+    Args:
+        files: What the command will write.
+        force: Whether files that are there may be replaced.
+        reads: Data that the command reads.
+        run: The run that it reads.
+        command: The command's name; pages that it wrote, and nobody has changed since, may be replaced.
+
+    Example:
+        >>> check_outputs(Path("rows.csv"), force=True)
+    """
+    from horoball.storage.outputs import check_files, is_sealed
+    from horoball.training.state import RUN_FILES
+
+    own = [file for file in files if command and file.suffix.lower() == ".html" and is_sealed(file, command)]
+    of_run = [] if run is None else [run / name for name in RUN_FILES]
+    check_files(files, reads=[*reads, *of_run], replace=force, own=own)
+
+
+def check_page(file: Path) -> None:
+    """Refuse a page that has not the name of one: with --force it would replace a model, say.
+
+    Example:
+        >>> check_page(Path("run/model.safetensors"))
+        Traceback (most recent call last):
+        ...
+        ValueError: A page is written to a file that ends in .html, not 'model.safetensors'.
+    """
+    if file.suffix.lower() not in (".html", ".htm"):
+        raise ValueError(f"A page is written to a file that ends in .html, not {file.name!r}.")
+
+
+def save_page(page: View, file: Path, command: str) -> None:
+    """Write a page that tells which command wrote it.
+
+    Example:
+        >>> import tempfile
+        >>> from horoball.viewer import view
+        >>> path = Path(tempfile.mkdtemp()) / "map.html"
+        >>> save_page(view([[0.0, 0.0]]), path, "view")
+        >>> check_outputs(path, force=False, command="view")
+    """
+    from horoball.storage.outputs import sealed
+    from horoball.storage.whole import write_whole
+
+    write_whole(file, sealed(page.html, command))

@@ -3,14 +3,21 @@
 Note [Terminal]: names of files, columns, labels and nodes come from others, and a terminal obeys what it is sent. So
 everything that is printed goes through `say` or `print_table`. Characters that a terminal acts on or does not show are
 replaced by visible ones, and nothing is read as markup.
+
+Text from others, made safe to print; see Note [Terminal] in `console`.
+
+What is said about a command that was mistyped.
 """
 
 from __future__ import annotations
 
+import json
 import logging
+import math
 import os
 import sys
 import time
+import unicodedata
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -23,13 +30,94 @@ import typer
 from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
+from typer.core import TyperGroup
 
-from horoball.cli.printable import json_line, printable
-from horoball.cli.usage import Commands
-from horoball.runtime.memory import memory_asked
-from horoball.runtime.stopping import exit_code, interrupted
+from horoball.process import PIPE_CLOSED, exit_code, interrupted, memory_asked
 
-__all__ = ["app"]
+__all__ = ["Commands", "app", "json_line", "printable"]
+
+_UNSEEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}  # control, format (bidi, zero-width), lone surrogates, line separators
+
+
+def printable(text: object) -> str:
+    r"""Text with every character that a terminal acts on or does not show replaced by a visible one.
+
+    Control characters become their pictures, others their numbers.
+
+    Example:
+        >>> printable("a\x1b[31m\n\u202eb")
+        'a␛[31m␊\\u202eb'
+    """
+    return "".join(map(_seen, str(text)))
+
+
+def json_line(value: Any) -> str:
+    r"""JSON on one line, with no such character either: what cannot be seen is escaped, and NaN and infinity are null.
+
+    Example:
+        >>> json_line({"name": "é\x9b", "loss": float("nan")})
+        '{"name": "é\\u009b", "loss": null}'
+    """
+    written = json.dumps(_finite(value), ensure_ascii=False, allow_nan=False)
+    return "".join(json.dumps(char)[1:-1] if unicodedata.category(char) in _UNSEEN else char for char in written)
+
+
+def _seen(char: str) -> str:
+    if char.isprintable() or unicodedata.category(char) not in _UNSEEN:
+        return char
+    code = ord(char)
+    if code < 0x20:
+        return chr(0x2400 + code)
+    return "␡" if code == 0x7F else f"\\u{code:04x}"
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(name): _finite(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+class Commands(TyperGroup):
+    """Commands whose usage errors name what there is, and print nothing that a terminal would act on.
+
+    Example:
+        >>> Commands(name="horoball").name
+        'horoball'
+    """
+
+    def make_context(self, *arguments: Any, **options: Any) -> Any:
+        """Parse the options before a command's name."""
+        try:
+            return super().make_context(*arguments, **options)
+        except Exception as error:
+            raise _said(error, self) from None
+
+    def invoke(self, ctx: Any) -> Any:
+        """Parse a command's own options, and run it."""
+        try:
+            return super().invoke(ctx)
+        except Exception as error:
+            raise _said(error, self) from None
+
+
+def _said(error: Exception, group: TyperGroup) -> Exception:
+    """A usage error with what is possible; the end of a command that nobody reads; any other error as it is."""
+    if isinstance(error, BrokenPipeError):
+        return typer.Exit(PIPE_CLOSED)
+    context = getattr(error, "ctx", None)
+    if context is None or not isinstance(getattr(error, "message", None), str):
+        return error
+    message = printable(error.message)  # type: ignore[attr-defined]
+    if hasattr(error, "possibilities") and not error.possibilities:
+        options = sorted(name for param in context.command.params for name in param.opts if name.startswith("--"))
+        message += f". Options of {context.info_name}: {', '.join(options)}."
+    elif message.startswith("No such command") and "Did you mean" not in message:
+        message += f" Commands: {', '.join(group.list_commands(context))}."
+    error.message = message  # type: ignore[attr-defined]
+    return error
+
 
 app = typer.Typer(
     name="horoball",
@@ -67,7 +155,7 @@ def options(
 ) -> None:
     """Options before a command's name."""
     if max_memory is not None:
-        from horoball.runtime.allowance import max_memory as allow
+        from horoball.process import max_memory as allow
 
         try:
             context.with_resource(allow(max_memory))
@@ -161,9 +249,9 @@ def reports_errors(command: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(command)
     def run(*arguments: Any, **options: Any) -> None:
-        from horoball.data.files.names import check_text
         from horoball.storage.outputs import check_local
         from horoball.storage.settings import called  # brings numpy, which --help does not need
+        from horoball.tables.limits import check_text
 
         log_to_console(logging.WARNING)
         try:

@@ -1,11 +1,14 @@
-"""The command that makes a model of a table: `horoball fit`."""
+"""The command that makes a model of a table: `horoball fit`.
+
+What a run is and how it went, as commands print it.
+"""
 
 from __future__ import annotations
 
 import os
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -32,10 +35,60 @@ from horoball.cli.arguments import (
     number,
     posterior_name,
 )
-from horoball.cli.console import app, console, log_to_console, reports_errors, say
-from horoball.cli.run_summary import show_run
+from horoball.cli.console import app, console, log_to_console, print_table, reports_errors, say
 
-__all__: list[str] = []
+if TYPE_CHECKING:
+    from horoball.vae.options import TableRecord
+    from horoball.vae.run import Run
+
+__all__ = ["show_run"]
+
+
+def show_run(run: Run, folder: Path) -> None:
+    """Print what a run is and how it went.
+
+    Example:
+        >>> import torch
+        >>> from horoball.tables import ArrayTable
+        >>> from horoball.training import TrainConfig
+        >>> from horoball.vae.train import train
+        >>> run = train(ArrayTable(torch.randn(40, 3)), {"hidden": (8,)}, TrainConfig(max_epochs=1))
+        >>> show_run(run, Path("run"))
+        {"run": "run", "rows": 40, "columns": 3, ...}
+    """
+    from horoball.training.progress import early_end  # brings torch, which --help does not need
+
+    record = run.record
+    # The weights are those of the best validation loss, where one was watched.
+    kept = min(run.history, key=lambda line: line.get("validation", -line["epoch"]), default={})
+    results: dict[str, Any] = {"run": str(folder), "rows": record.rows, "columns": len(run.columns)}
+    described = {column.name: f"{column.kind}: {column.reason}" for column in record.columns_of.columns}
+    results |= {"kinds": described} if described else {}
+    results |= {"posterior": record.model.posterior, "d": record.model.d, "c": run.model.ball.c_value}
+    results |= {"likelihood": record.model.likelihood, "settings": _settings(record), "epochs": len(run.history)}
+    results |= {"best epoch": int(kept["epoch"])} if "validation" in kept else {}
+    ended = early_end(run.history, record.training)
+    results |= {} if ended is None else {"ended": ended}
+    print_table(results | {name: kept[name] for name in ("loss", "kl", "validation") if name in kept})
+
+
+def _settings(record: TableRecord) -> dict[str, Any]:
+    """The options that the command needs again to resume a run."""
+    training = record.training.as_dict()
+    numbers = (
+        "batch_size",
+        "learning_rate",
+        "beta",
+        "distance_weight",
+        "locality",
+        "validation",
+        "patience",
+        "seed",
+    )
+    asked = {"hidden": list(record.model.hidden), "decoder": record.model.decoder}
+    asked |= {name.replace("_", " "): training[name] for name in numbers}
+    asked |= {name: value for name, value in (("label", record.label), ("ids", record.ids)) if value is not None}
+    return asked | {name: value for name, value in record.reading.items() if value}
 
 
 class DecoderName(StrEnum):
@@ -154,19 +207,18 @@ def fit(
 
     Example: horoball fit cells.csv -o run --label type
     """
-    from horoball.data.cells.cell_table import cell_table, is_cells
-    from horoball.data.columns.guess import parse_kinds
-    from horoball.data.files.gap_words import gap_words
-    from horoball.data.readers.mixed import read_columns
-    from horoball.data.vectors.vector_table import read_vectors
-    from horoball.models import ModelConfig
-    from horoball.storage.lock import only_run
+    from horoball.storage.whole import only_run
+    from horoball.tables.anndata import cell_table, is_cells
+    from horoball.tables.cell_values import gap_words
+    from horoball.tables.guess import parse_kinds
+    from horoball.tables.mixed import read_columns
+    from horoball.tables.vectors import read_vectors
     from horoball.training.loop import Interrupted
-    from horoball.training.progress import Progress, Silent, shown
-    from horoball.training.request import VECTORS, check_options, table_fit
+    from horoball.training.progress import Progress, Scalars, Silent, shown
     from horoball.training.state import check_output_dir
-    from horoball.training.table.train import train
-    from horoball.training.tensorboard import Scalars
+    from horoball.vae.model import ModelConfig
+    from horoball.vae.options import VECTORS, check_options, table_fit
+    from horoball.vae.train import train
 
     log_to_console()
     options = given(

@@ -1,4 +1,7 @@
-"""Commands for graphs: `horoball graph fit`, `evaluate`, `embed`, `view`, `info`."""
+"""Commands for graphs: `horoball graph fit`, `evaluate`, `embed`, `view`, `info`.
+
+Commands that ask a directed model: `horoball graph parents`, `ancestors`, `descendants`, `is-a`.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +11,26 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from horoball.cli.arguments import Curvature, Device, Dim, Output, Quiet, Resume, Seed, TableFile, given, number
-from horoball.cli.console import app, console, log_to_console, print_table, reports_errors, say
-from horoball.cli.outputs import Force, check_outputs, save_page
-from horoball.cli.usage import Commands
+from horoball.cli.arguments import (
+    Curvature,
+    Device,
+    Dim,
+    Force,
+    Output,
+    Quiet,
+    Resume,
+    Seed,
+    TableFile,
+    check_outputs,
+    given,
+    number,
+    save_page,
+)
+from horoball.cli.console import Commands, app, console, log_to_console, print_table, reports_errors, say
 
 if TYPE_CHECKING:
-    from horoball.training.graph.run import GraphRun
+    from horoball.graphs.lineage import Lineage, Relatives
+    from horoball.graphs.run import GraphRun
 
 __all__: list[str] = []
 
@@ -144,14 +160,14 @@ def fit_graph(
 
     Example: horoball graph fit friends.csv -o run
     """
-    from horoball.data import read, read_graph
-    from horoball.models import GraphConfig
-    from horoball.training.graph.request import GRAPHS, graph_fit
-    from horoball.training.graph.run import train_graph
+    from horoball.graphs.model import GraphConfig
+    from horoball.graphs.read import read_graph
+    from horoball.graphs.run import GRAPHS, graph_fit, train_graph
+    from horoball.tables.read import read
     from horoball.training.loop import Interrupted
     from horoball.training.progress import Silent, shown
-    from horoball.training.request import check_options
     from horoball.training.state import check_output_dir
+    from horoball.vae.options import check_options
 
     log_to_console()
     check_output_dir(output, resume=resume, graph=True)  # before the data are read
@@ -199,8 +215,9 @@ def evaluate_graph(
 
     Example: horoball graph evaluate run
     """
-    from horoball.graphs import link_scores, reconstruction, rules_for
-    from horoball.training.graph.run import GraphRun
+    from horoball.graphs.baselines import rules_for
+    from horoball.graphs.evaluation import link_scores, reconstruction
+    from horoball.graphs.run import GraphRun
 
     fitted = GraphRun.load(run)
     z, ball = fitted.points(), fitted.model.ball
@@ -233,8 +250,8 @@ def embed_graph(run: GraphFolder, output: TableFile, force: Force = False) -> No
     """
     import pyarrow as pa
 
-    from horoball.export.embedding import check_ending, write_table
-    from horoball.training.graph.run import GraphRun
+    from horoball.graphs.run import GraphRun
+    from horoball.vae.files import check_ending, write_table
 
     check_ending(output)
     check_outputs(output, force=force, run=run)
@@ -257,7 +274,7 @@ def view_graph(
 
     Example: horoball graph view run -o map.html
     """
-    from horoball.viewer.command import view_graph_files
+    from horoball.viewer.run import view_graph_files
 
     check_outputs(output, force=force, run=run, command="graph view")
     page = view_graph_files(run, title=title)
@@ -272,7 +289,7 @@ def info_graph(run: GraphFolder) -> None:
 
     Example: horoball graph info run
     """
-    from horoball.training.graph.run import GraphRun
+    from horoball.graphs.run import GraphRun
 
     _show(GraphRun.load(run), run)
 
@@ -286,3 +303,77 @@ def _show(run: GraphRun, folder: Path) -> None:
         results |= {"edges are": "node and ancestor" if model.transitive else "child and parent"}
     results |= {"pairs": "all" if drawn is None else f"{drawn} random pairs for every edge"}
     print_table(results | {"epochs": len(run.history)} | {name: last[name] for name in ("loss", "kl") if name in last})
+
+
+Node = Annotated[str, typer.Argument(help="The node: its name, or its number if nodes have no names.")]
+Threshold = Annotated[
+    float, typer.Option(help="Smallest probability. Smaller values find more and err more often. Useful: 0.1 to 0.9.")
+]
+
+
+@graph_app.command("parents")
+@reports_errors
+def parents(
+    run: GraphFolder,
+    node: Node,
+    k: Annotated[int, typer.Option("-k", min=1, help="How many parents to print.")] = 1,
+) -> None:
+    """Print the most likely parents of a node, with the probability that it is below each.
+
+    Example: horoball graph parents run lion
+    """
+    fitted, lineage, (number,) = _asked(run, node)
+    _show_relatives(fitted, lineage.parents(number, k))
+
+
+@graph_app.command("ancestors")
+@reports_errors
+def ancestors(run: GraphFolder, node: Node, threshold: Threshold = 0.5) -> None:
+    """Print all nodes that a node is below, with probabilities.
+
+    Example: horoball graph ancestors run lion
+    """
+    fitted, lineage, (number,) = _asked(run, node)
+    _show_relatives(fitted, lineage.ancestors(number, threshold))
+
+
+@graph_app.command("descendants")
+@reports_errors
+def descendants(run: GraphFolder, node: Node, threshold: Threshold = 0.5) -> None:
+    """Print all nodes that are below a node, with probabilities.
+
+    Example: horoball graph descendants run cat
+    """
+    fitted, lineage, (number,) = _asked(run, node)
+    _show_relatives(fitted, lineage.descendants(number, threshold))
+
+
+@graph_app.command("is-a")
+@reports_errors
+def is_a(run: GraphFolder, node: Node, ancestor: Node) -> None:
+    """Print the probability that a node is below another.
+
+    Example: horoball graph is-a run lion animal
+    """
+    import torch
+
+    _, lineage, pair = _asked(run, node, ancestor)
+    print_table({"probability": float(lineage.is_a(torch.tensor([pair])))})
+
+
+def _asked(run: Path, *nodes: str) -> tuple[GraphRun, Lineage, list[int]]:
+    """The run, its relations, and the numbers of the nodes."""
+    from horoball.graphs.lineage import Lineage
+    from horoball.graphs.run import GraphRun
+
+    fitted = GraphRun.load(run)
+    lineage = Lineage(fitted)
+    unnamed = fitted.graph.names is None
+    asked = [int(node) if unnamed and node.isdecimal() else node for node in nodes]
+    return fitted, lineage, fitted.graph.numbers(asked).tolist()
+
+
+def _show_relatives(run: GraphRun, found: Relatives) -> None:
+    names = run.graph.names
+    nodes = [str(i) if names is None else str(names[i]) for i in found.nodes.tolist()]
+    print_table(dict(zip(nodes, found.probability.tolist(), strict=True)))

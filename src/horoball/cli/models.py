@@ -1,4 +1,7 @@
-"""Commands that use a model: `horoball embed`, `export`, `evaluate`, `sample`, `impute`, `info`."""
+"""Commands that use a model: `horoball embed`, `export`, `evaluate`, `sample`, `impute`, `info`.
+
+Commands that show: `horoball view`, `report`.
+"""
 
 from __future__ import annotations
 
@@ -11,15 +14,25 @@ import typer
 from horoball.cli.arguments import (
     Data,
     Device,
+    Dim,
+    Force,
+    Hidden,
     Id,
+    Label,
+    MaxEpochs,
     Na,
+    Output,
     Quiet,
     RunFolder,
     TableFile,
+    TableKind,
+    check_outputs,
+    check_page,
+    given,
+    save_page,
 )
 from horoball.cli.console import app, bar, print_table, reports_errors, say
-from horoball.cli.outputs import Force, check_outputs
-from horoball.cli.run_summary import show_run
+from horoball.cli.fit import show_run
 
 __all__: list[str] = []
 
@@ -49,10 +62,10 @@ def embed(
 
     Example: horoball embed run cells.csv -o map.parquet
     """
-    from horoball.data.files.gap_words import gap_words
-    from horoball.export.embedding import check_ending, embed_file, embed_folder
     from horoball.storage.outputs import check_folder
-    from horoball.training.table.run import Run
+    from horoball.tables.cell_values import gap_words
+    from horoball.vae.files import check_ending, embed_file, embed_folder
+    from horoball.vae.run import Run
 
     rank, ranks = (int(os.environ.get(name, default)) for name, default in (("RANK", "0"), ("WORLD_SIZE", "1")))
     if output.suffix:
@@ -83,9 +96,9 @@ def export(
 
     Example: horoball export run -o encoder.onnx
     """
-    from horoball.export import OUTPUTS
-    from horoball.export import export as write
-    from horoball.training.table.run import Run
+    from horoball.vae.onnx import OUTPUTS
+    from horoball.vae.onnx import export as write
+    from horoball.vae.run import Run
 
     check_outputs(output, force=force, run=run)
     fitted = Run.load(run)
@@ -114,8 +127,8 @@ def evaluate(
 
     Example: horoball evaluate run test.csv --samples 5000
     """
-    from horoball.data.files.gap_words import gap_words
-    from horoball.training.table.run import Run
+    from horoball.tables.cell_values import gap_words
+    from horoball.vae.run import Run
 
     fitted = Run.load(run).to(device or "cpu")
     table = fitted.read(data, na=gap_words(na))
@@ -139,8 +152,8 @@ def sample(
 
     Example: horoball sample run -n 1000 -o new.parquet
     """
-    from horoball.export.embedding import check_ending, write_table
-    from horoball.training.table.run import Run
+    from horoball.vae.files import check_ending, write_table
+    from horoball.vae.run import Run
 
     check_ending(output)
     check_outputs(output, force=force, run=run)
@@ -170,11 +183,10 @@ def fill(
 
     Example: horoball impute run customers.csv -o filled.csv
     """
-    from horoball.data.files.gap_words import gap_words
-    from horoball.export.embedding import check_ending
-    from horoball.export.filled import write_filled
-    from horoball.training.table.impute import impute
-    from horoball.training.table.run import Run
+    from horoball.tables.cell_values import gap_words
+    from horoball.vae.files import check_ending
+    from horoball.vae.impute import impute, write_filled
+    from horoball.vae.run import Run
 
     check_ending(output)
     check_outputs(output, force=force, reads=[data], run=run)
@@ -200,10 +212,112 @@ def info(
     if (run is None) == (device is None):
         raise ValueError("info expects either the folder of a run or --device: horoball info run, or --device auto.")
     if device is not None:
-        from horoball.runtime.devices import described
+        from horoball.devices import described
 
         print_table(described(device))
     if run is not None:
-        from horoball.training.table.run import Run
+        from horoball.vae.run import Run
 
         show_run(Run.load(run), run)
+
+
+@app.command()
+@reports_errors
+def view(
+    run: RunFolder,
+    data: Data,
+    output: Output,
+    column: Annotated[list[str] | None, typer.Option(help="Column to color by as well; may be repeated.")] = None,
+    names: Annotated[Path | None, typer.Option(help="Text file with the names of the rows, one per line.")] = None,
+    image_shape: Annotated[
+        str | None, typer.Option(help="Shape of the images, where rows are images, such as 28x28.")
+    ] = None,
+    na: Na = None,
+    title: Annotated[str | None, typer.Option(help="Title of the page; default: the name of the file.")] = None,
+    device: Device = None,
+    force: Force = False,
+) -> None:
+    """Write an interactive map: one HTML file with the Poincaré disc, which needs no network.
+
+    Example: horoball view run cells.csv -o map.html
+    """
+    from horoball.tables.cell_values import gap_words
+    from horoball.viewer.run import view_files
+
+    options: dict[str, Any] = {"features": column or (), "names": names, "image_shape": image_shape, "title": title}
+    options |= given(device=device, na=gap_words(na))
+    check_outputs(output, force=force, reads=[data, names], run=run, command="view")
+    check_page(output)
+    page = view_files(run, data, **options)
+    save_page(page, output, "view")
+    say(f"{len(page.html.encode()) / 1000:,.0f} kB: {output}")
+
+
+@app.command()
+@reports_errors
+def report(
+    data: Data,
+    output: Output,
+    label: Label = None,
+    id_: Id = None,
+    na: Na = None,
+    c: Annotated[
+        float,
+        typer.Option(
+            min=1e-6,
+            help="Minus the curvature of the hyperbolic model. Larger values leave more room for branches. "
+            "Useful: 0.1 to 5.",
+        ),
+    ] = 1.0,
+    dim: Dim = None,
+    seeds: Annotated[
+        int, typer.Option(min=1, help="Pairs of models to train. More give a narrower interval. Useful: 3 to 20.")
+    ] = 5,
+    max_epochs: MaxEpochs = None,
+    hidden: Hidden = None,
+    device: Device = None,
+    kind: Annotated[
+        TableKind, typer.Option(help="What a row is: values of columns, or a vector, compared by its cosine.")
+    ] = TableKind.table,
+    column: Annotated[
+        str | None, typer.Option(help="Of vectors: the column of lists that holds them, if there is more than one.")
+    ] = None,
+    force: Force = False,
+) -> None:
+    """Is the table hierarchical, and did geometry help? One HTML file, and its numbers as JSON beside it.
+
+    A hyperbolic model and a Euclidean baseline are trained with each seed and compared on rows that neither has seen.
+
+    Example: horoball report cells.csv -o report.html --label type
+    """
+    import torch
+
+    from horoball.report.analysis import make_report
+    from horoball.report.page import is_report, numbers_of, write_report
+    from horoball.storage.outputs import check_files
+    from horoball.tables.cell_values import gap_words
+    from horoball.tables.limits import title_of
+    from horoball.tables.read import read
+    from horoball.tables.table import ArrayTable
+    from horoball.tables.vectors import read_vectors
+    from horoball.vae.options import VECTORS, table_fit
+
+    check_page(output)
+    check_files((output, numbers_of(output)), reads=[data], replace=force or is_report(output))
+    if column is not None and kind is not TableKind.vectors:
+        raise ValueError(f"--column is for vectors. Say so: --kind vectors --column {column}.")
+    if kind is TableKind.vectors:
+        table = read_vectors(data, column, label, ids=id_)
+    else:
+        table = read(data, label, ids=id_, na=gap_words(na))
+    if not isinstance(table, ArrayTable):
+        table = ArrayTable(torch.cat(list(table.blocks())), table.columns, table.read_labels())
+    options = given(d=dim, hidden=hidden, max_epochs=max_epochs, device=device)
+    options |= {"likelihood": VECTORS.likelihood} if kind is TableKind.vectors else {}
+    model, config = table_fit(table, **options)  # as `horoball fit` does
+    with bar("Models trained", "No report was written.") as told:
+        made = make_report(table, config, name=title_of(data), model=model, c=c, seeds=seeds, told=told)
+    numbers = write_report(made, output)
+    for sentence in made.words:
+        say(sentence)
+    say(f"{output}, numbers in {numbers}")

@@ -14,7 +14,7 @@ import typer
 
 import horoball
 from horoball.cli.console import app, reports_errors, say
-from horoball.runtime.stopping import exit_code, finishing
+from horoball.process import exit_code, finishing
 
 __all__ = ["experiments_folder"]
 

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from horoball.cli.arguments import Data, Device, Id, Na, RunFolder, Seed, TableFile
+from horoball.cli.arguments import Data, Device, Force, Id, Na, RunFolder, Seed, TableFile, check_outputs, save_page
 from horoball.cli.console import app, bar, print_table, reports_errors, say
 from horoball.cli.graphs import GraphFolder, graph_app
-from horoball.cli.outputs import Force, check_outputs, save_page
 
 if TYPE_CHECKING:
-    from horoball.hierarchy.trees import Tree
+    from horoball.trees.tree import Tree
 
 __all__: list[str] = []
 
@@ -84,15 +83,14 @@ def tree(
 
     Example: horoball tree run cells.csv -o tree.html --by-label
     """
-    from horoball.data.files.gap_words import gap_words
-    from horoball.data.files.names import title_of
-    from horoball.data.vectors.texts import read_texts
-    from horoball.estimators.places import places_of, save_places
-    from horoball.estimators.trees import table_taxonomy, table_tree
-    from horoball.export.embedding import ENDINGS
-    from horoball.export.tree_file import check_tree_ending, write_tree
-    from horoball.training.table.run import Run
-    from horoball.viewer import view_run, view_tree
+    from horoball.tables.cell_values import gap_words
+    from horoball.tables.limits import title_of
+    from horoball.tables.vectors import read_texts
+    from horoball.vae.files import ENDINGS, check_tree_ending, write_tree
+    from horoball.vae.run import Run
+    from horoball.vae.tree import places_of, save_places, table_taxonomy, table_tree
+    from horoball.viewer.disc import view_tree
+    from horoball.viewer.run import view_run
 
     for file in output:
         check_tree_ending(file, ".html")
@@ -160,11 +158,10 @@ def place(
 
     Example: horoball place run new.parquet -o places.csv --coverage 0.9
     """
-    from horoball.data.files.gap_words import gap_words
-    from horoball.estimators.places import load_places, table_points
-    from horoball.export.embedding import check_ending, write_table
-    from horoball.export.places import places_table
-    from horoball.training.table.run import Run
+    from horoball.tables.cell_values import gap_words
+    from horoball.vae.files import check_ending, places_table, write_table
+    from horoball.vae.run import Run
+    from horoball.vae.tree import load_places, table_points
 
     check_ending(output)
     if coverage is not None and threshold is not None:
@@ -201,11 +198,11 @@ def tree_of_graph(
 
     Example: horoball graph tree run -o tree.nwk
     """
-    from horoball.estimators.graph_trees import graph_tree
-    from horoball.export.tree_file import check_tree_ending, write_tree
-    from horoball.hierarchy import taxonomy
-    from horoball.training.graph.run import GraphRun
-    from horoball.viewer import view_tree
+    from horoball.graphs.estimator import graph_tree
+    from horoball.graphs.run import GraphRun
+    from horoball.trees.taxonomy import taxonomy
+    from horoball.vae.files import check_tree_ending, write_tree
+    from horoball.viewer.disc import view_tree
 
     for file in output:
         check_tree_ending(file, ".html")

@@ -1,11 +1,11 @@
 """Normal distributions on the Poincaré ball and their parts; importing registers their KL divergences."""
 
 from horoball.distributions import kl as _kl  # noqa: F401
-from horoball.distributions.hyperbolic_radius import HyperbolicRadius
-from horoball.distributions.hypersphere import HypersphericalUniform
 from horoball.distributions.mixture import BallMixture
 from horoball.distributions.normal import POSTERIORS, BallNormal, register_posterior
+from horoball.distributions.radius import HyperbolicRadius
 from horoball.distributions.riemannian_normal import RiemannianNormal
+from horoball.distributions.sphere import HypersphericalUniform
 from horoball.distributions.wrapped_normal import WrappedNormal
 
 __all__ = [

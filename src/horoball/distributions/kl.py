@@ -24,14 +24,14 @@ import torch
 from torch import Tensor
 from torch.distributions import register_kl
 
+from horoball.devices import has_float64
 from horoball.distributions.normal import BallNormal
-from horoball.distributions.radius_autograd import log_normalizer, radius_nodes
+from horoball.distributions.radius import log_normalizer, radius_nodes
 from horoball.distributions.riemannian_normal import RiemannianNormal
 from horoball.distributions.wrapped_normal import WrappedNormal
-from horoball.manifolds.translation import side
-from horoball.numerics.kernels import log_sinhc, looks_ahead, static, transformed, wide
-from horoball.numerics.quadrature import direction_rule, sphere_rule
-from horoball.runtime.devices import has_float64
+from horoball.geometry.kernels import log_sinhc, looks_ahead, static, transformed, wide
+from horoball.geometry.quadrature import direction_rule, sphere_rule
+from horoball.geometry.translation import side
 
 __all__: list[str] = []
 

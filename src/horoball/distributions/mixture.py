@@ -1,4 +1,9 @@
-"""Mixtures of normals of the ball, with a mean that is one of the ball."""
+"""Priors beside a single normal: mixtures on the ball, and any distribution of torch.
+
+Mixtures of normals of the ball, with a mean that is one of the ball.
+
+Any distribution as a prior: torch's own know nothing of the ball, and some cannot be sampled with a gradient.
+"""
 
 from __future__ import annotations
 
@@ -6,18 +11,19 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.distributions import MixtureSameFamily
+from torch.distributions import Distribution, Independent, MixtureSameFamily, TransformedDistribution
 
-from horoball.distributions.features import drawn_from
+from horoball.distributions.base import drawn_from
 from horoball.distributions.normal import BallNormal
-from horoball.distributions.radius_autograd import radius_nodes
+from horoball.distributions.radius import radius_nodes
 from horoball.distributions.riemannian_normal import RiemannianNormal
 from horoball.distributions.wrapped_normal import WrappedNormal
-from horoball.manifolds.translation import side
-from horoball.numerics.kernels import static
-from horoball.numerics.quadrature import sphere_rule
+from horoball.geometry.ball import PoincareBall
+from horoball.geometry.kernels import static
+from horoball.geometry.quadrature import sphere_rule
+from horoball.geometry.translation import side
 
-__all__ = ["BallMixture"]
+__all__ = ["BallMixture", "as_prior", "drawn_with_log_prob"]
 
 _STEPS = 200
 _LEAST = 1e-12  # √c·step at which the mean has come to rest
@@ -49,7 +55,7 @@ class BallMixture(MixtureSameFamily):
             generator: Where the numbers come from; torch's global generator if not given.
 
         Example:
-            >>> from horoball.manifolds import PoincareBall
+            >>> from horoball.geometry import PoincareBall
             >>> components = WrappedNormal(torch.zeros(3, 2), torch.ones(3, 1), PoincareBall(1.0))
             >>> BallMixture(torch.distributions.Categorical(torch.ones(3)), components).sample((5,)).shape
             torch.Size([5, 2])
@@ -69,7 +75,7 @@ class BallMixture(MixtureSameFamily):
         Of components with one scale for all directions the integrals are known, by quadrature.
 
         Example:
-            >>> from horoball.manifolds import PoincareBall
+            >>> from horoball.geometry import PoincareBall
             >>> ends = torch.tensor([[3.0, 0.0], [-3.0, 0.0]])
             >>> components = RiemannianNormal(ends, torch.ones(2, 1), PoincareBall(1.0))
             >>> BallMixture(torch.distributions.Categorical(torch.ones(2)), components).mean.abs().max() < 1e-5
@@ -122,3 +128,103 @@ def _pull(rho: Tensor, components: Any) -> Tensor:
         distance = side(rho[..., None, None], (sigma * t).unsqueeze(-1), P, c)
         half = ((distance.square() * share).sum(-1) * w).sum() / 2
         return torch.autograd.grad(half, rho)[0]
+
+
+class ChartDistribution(Distribution):
+    """A distribution of the tangent coordinates, as one of the ball: its density is taken per volume of the ball.
+
+    A normal around 0 becomes the wrapped normal around the origin.
+
+    Args:
+        base: A distribution of vectors of ℝᵈ.
+        ball: The ball.
+
+    Example:
+        >>> from torch.distributions import MultivariateNormal
+        >>> from horoball import WrappedNormal
+        >>> ball, z = PoincareBall(1.0), torch.tensor([1.0, 2.0])
+        >>> ChartDistribution(MultivariateNormal(torch.zeros(2), torch.eye(2)), ball).log_prob(z)
+        tensor(-5.0646)
+        >>> WrappedNormal(torch.zeros(2), torch.ones(1), ball).log_prob(z)
+        tensor(-5.0646)
+    """
+
+    arg_constraints: dict[str, Any] = {}  # noqa: RUF012  the base has checked its own
+
+    def __init__(self, base: Distribution, ball: PoincareBall) -> None:
+        self.base, self.ball = base, ball
+        super().__init__(base.batch_shape, base.event_shape, validate_args=False)
+
+    @property
+    def has_rsample(self) -> bool:  # type: ignore[override]
+        """Whether samples have gradients."""
+        return bool(self.base.has_rsample)
+
+    def log_prob(self, value: Tensor) -> Tensor:
+        """Log density at the points, with respect to the Riemannian measure."""
+        return self.base.log_prob(value) - self.ball.log_volume(value)
+
+    def sample(self, sample_shape: Any = torch.Size(), generator: torch.Generator | None = None) -> Tensor:  # noqa: B008
+        """Points, from torch's global generator if none is given."""
+        return drawn_from(self.base, sample_shape, generator)
+
+    def rsample(self, sample_shape: Any = torch.Size(), generator: torch.Generator | None = None) -> Tensor:  # noqa: B008
+        """Points with gradients, if the base has them."""
+        return drawn_from(self.base, sample_shape, generator, gradients=True)
+
+
+def as_prior(p: Distribution, ball: PoincareBall) -> Distribution:
+    """A prior with a density of the ball.
+
+    Distributions of torch have densities of coordinates, see `ChartDistribution`, unless they are made of ours. A class
+    of somebody else is believed to have one of the ball.
+
+    Raises:
+        ValueError: It is one of numbers, not of vectors.
+
+    Example:
+        >>> from torch.distributions import Normal
+        >>> as_prior(Normal(torch.zeros(2), 1.0), PoincareBall())
+        Traceback (most recent call last):
+        ...
+        ValueError: A model expects a prior of vectors, event shape (d,), got event shape (). ...
+    """
+    if isinstance(p, BallNormal):
+        return p
+    if len(p.event_shape) != 1:
+        raise ValueError(
+            f"A model expects a prior of vectors, event shape (d,), got event shape {tuple(p.event_shape)}. Numbers "
+            "that are independent make a vector with torch.distributions.Independent(prior, 1)."
+        )
+    inner: Any = p
+    while isinstance(inner, Independent | MixtureSameFamily | TransformedDistribution):
+        inner = inner.component_distribution if isinstance(inner, MixtureSameFamily) else inner.base_dist
+    return ChartDistribution(p, ball) if type(inner).__module__.startswith("torch.distributions.") else p
+
+
+def drawn_with_log_prob(
+    p: Distribution, sample_shape: tuple[int, ...], generator: torch.Generator | None
+) -> tuple[Tensor, Tensor]:
+    """Points of a prior and their log density.
+
+    Raises:
+        ValueError: Gradients are wanted in the parameters of a prior whose points have none.
+
+    Example:
+        >>> from horoball import WrappedNormal
+        >>> p = WrappedNormal(torch.zeros(2), torch.ones(1), PoincareBall(1.0))
+        >>> drawn_with_log_prob(p, (3,), None)[1].shape
+        torch.Size([3])
+    """
+    both: Any = getattr(p, "rsample_and_log_prob", None)
+    if both is not None:
+        z, log_p = both(sample_shape, generator)
+        return z, log_p
+    z = drawn_from(p, sample_shape, generator, gradients=bool(p.has_rsample))
+    log_p = p.log_prob(z)
+    if log_p.requires_grad and not p.has_rsample:
+        raise ValueError(
+            f"Points of the prior {type(p).__name__} have no gradients, so bounds with a share of them have none in "
+            "its parameters. Take prior_share=0, or torch.no_grad() where no gradients are needed."
+        )
+    return z, log_p

@@ -10,12 +10,12 @@ from torch import Tensor, nn
 from torch.distributions import constraints
 from torch.distributions.constraints import Constraint
 
-from horoball.distributions.reparameterized import Reparameterized
-from horoball.manifolds import PoincareBall
-from horoball.manifolds.fused_exponential import fused_exp, is_fused
-from horoball.manifolds.rim import in_ball
-from horoball.numerics.kernels import may_hold
-from horoball.runtime.registry import Registry
+from horoball.distributions.base import Reparameterized
+from horoball.geometry.ball import PoincareBall
+from horoball.geometry.coordinates import in_ball
+from horoball.geometry.fused_exponential import fused_exp, is_fused
+from horoball.geometry.kernels import may_hold
+from horoball.plugins import Registry
 
 __all__ = ["POSTERIORS", "BallNormal", "positive", "register_posterior"]
 

@@ -8,16 +8,15 @@ import torch
 from torch import Tensor
 from torch.distributions import constraints
 
-from horoball.distributions.hyperbolic_radius import HyperbolicRadius
-from horoball.distributions.hypersphere import log_area, unit_vectors
+from horoball.distributions.base import in_float64
 from horoball.distributions.normal import BallNormal, register_posterior
-from horoball.distributions.radius_autograd import draw, log_normalizer, radius_nodes
-from horoball.distributions.reparameterized import in_float64
+from horoball.distributions.radius import HyperbolicRadius, draw, log_normalizer, radius_nodes
 from horoball.distributions.sampled import RiemannianNoise, is_suited, sampled_divergence
+from horoball.distributions.sphere import log_area, unit_vectors
 from horoball.distributions.wrapped_normal import WrappedNormal
-from horoball.manifolds import PoincareBall
-from horoball.numerics.kernels import in_graph, looks_ahead, wide, wide_dtype
-from horoball.numerics.random import standard_normal
+from horoball.geometry.ball import PoincareBall
+from horoball.geometry.kernels import in_graph, looks_ahead, wide, wide_dtype
+from horoball.geometry.random import standard_normal
 
 __all__ = ["RiemannianNormal"]
 

@@ -9,14 +9,14 @@ import torch
 from torch import Tensor
 from torch.distributions import constraints
 
+from horoball.distributions.base import in_float64
 from horoball.distributions.normal import BallNormal, positive, register_posterior
-from horoball.distributions.radius_autograd import radius_nodes
-from horoball.distributions.reparameterized import in_float64
+from horoball.distributions.radius import radius_nodes
 from horoball.distributions.sampled import WrappedNoise, is_suited, sampled_divergence
-from horoball.manifolds import PoincareBall
-from horoball.manifolds.fused_exponential import fused_exp, is_fused
-from horoball.numerics.kernels import log_sinhc, wide
-from horoball.numerics.random import standard_normal
+from horoball.geometry.ball import PoincareBall
+from horoball.geometry.fused_exponential import fused_exp, is_fused
+from horoball.geometry.kernels import log_sinhc, wide
+from horoball.geometry.random import standard_normal
 
 __all__ = ["WrappedNormal"]
 

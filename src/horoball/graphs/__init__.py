@@ -1,4 +1,4 @@
-"""How well edges are told from non-edges, what simple rules reach, and how much of a graph an embedding holds."""
+"""Graphs: reading, the model and its training, links and lineages, and the estimator PoincareGraphVAE."""
 
 from horoball.graphs.baselines import (
     BASELINES,
@@ -9,26 +9,56 @@ from horoball.graphs.baselines import (
     preferential_attachment,
     rules_for,
     shortest_path,
+    vgae_scores,
 )
-from horoball.graphs.link_scores import LinkScores, link_scores
-from horoball.graphs.ranking import Ranking, ranking
-from horoball.graphs.reconstruction import Reconstruction, reconstruction
-from horoball.graphs.vgae import vgae_scores
+from horoball.graphs.estimator import PoincareGraphVAE
+from horoball.graphs.evaluation import (
+    LeakWarning,
+    LinkScores,
+    LinkSplit,
+    Pairs,
+    Ranking,
+    Reconstruction,
+    link_scores,
+    ranking,
+    reconstruction,
+    split_links,
+)
+from horoball.graphs.fit import fit_graph
+from horoball.graphs.graph import Graph
+from horoball.graphs.model import FermiDiracEdges, FreeEncoder, GraphConfig, GraphEncoder, GraphVAE, TanhEdges
+from horoball.graphs.read import read_graph
+from horoball.graphs.start import path_axes
 
 __all__ = [
     "BASELINES",
+    "FermiDiracEdges",
+    "FreeEncoder",
+    "Graph",
+    "GraphConfig",
+    "GraphEncoder",
+    "GraphVAE",
+    "LeakWarning",
     "LinkScores",
+    "LinkSplit",
+    "Pairs",
+    "PoincareGraphVAE",
     "Ranking",
     "Reconstruction",
+    "TanhEdges",
     "adamic_adar",
     "common_neighbors",
     "degree_deficit",
+    "fit_graph",
     "isolated_end",
     "link_scores",
+    "path_axes",
     "preferential_attachment",
     "ranking",
+    "read_graph",
     "reconstruction",
     "rules_for",
     "shortest_path",
+    "split_links",
     "vgae_scores",
 ]

@@ -1,22 +1,29 @@
 """Rules of one line that score pairs of nodes from the train graph alone: what a model of links has to beat.
 
 The first four look for pairs that are close. The last two look for nodes that miss an edge: they read what a split
-gives away, see Note [Leak] in `horoball.data.graphs.link_split`, and know nothing of which node belongs to which.
+gives away, see Note [Leak] in `horoball.graphs.evaluation`, and know nothing of which node belongs to which.
+
+PyTorch Geometric's own variational graph auto-encoder, as a baseline: Euclidean, with an inner product for edges.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import random
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import torch
 from scipy.special import gammaln, logsumexp
-from torch import Tensor
+from torch import Tensor, nn
 
-from horoball.data.graphs.graph import Graph
+from horoball.geometry.random import global_seed
+from horoball.graphs.graph import Graph
 from horoball.hierarchy.space import Space
+from horoball.plugins import require_geometric
 
 __all__ = [
     "BASELINES",
@@ -27,6 +34,7 @@ __all__ = [
     "preferential_attachment",
     "rules_for",
     "shortest_path",
+    "vgae_scores",
 ]
 
 _ENTRIES = 4_000_000  # neighbors held at a time, 50 MB
@@ -226,3 +234,85 @@ def _checked(train: Graph, pairs: Tensor) -> Tensor:
             "pairs of another graph?"
         )
     return pairs
+
+
+_BLOCK = 1_000_000  # pairs scored at a time
+
+
+def vgae_scores(train: Graph, pairs: Tensor, d: int = 16, hidden: int = 32, epochs: int = 200, seed: int = 0) -> Tensor:
+    """Scores of pairs by `torch_geometric.nn.VGAE`, fitted to the train graph.
+
+    Kipf & Welling's model without features: two graph convolutions, inner products of posterior means as scores. The
+    loss is the library's, with as many sampled non-edges as edges and the KL divergence over the number of nodes;
+    Adam at 0.01.
+
+    Args:
+        train: The graph without the edges that were held out.
+        pairs: Node numbers, shape (k, 2).
+        d: Dimension of the latent space.
+        hidden: Units of the first convolution.
+        epochs: Steps, each over all edges.
+        seed: Seed of the weights, the noise and the non-edges.
+
+    Returns:
+        Scores in float32, shape (k,).
+
+    Example:
+        >>> ring = Graph.of([(i, (i + 1) % 12) for i in range(12)])
+        >>> score = vgae_scores(ring, torch.tensor([[0, 1], [0, 6]]), epochs=50)
+        >>> bool(score[0] > score[1])
+        True
+    """
+    if not len(train.edges):
+        raise ValueError(f"vgae_scores needs edges to fit, got a graph of {train.nodes} nodes without any.")
+    both_ways = torch.cat([train.edges, train.edges.flip(1)]).T
+    with _seeded(seed):
+        model = _model(both_ways, train.nodes, hidden, d)
+        optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
+        for _ in range(epochs):
+            optimizer.zero_grad()
+            loss = model.recon_loss(model.encode(), both_ways) + model.kl_loss() / train.nodes
+            loss.backward()
+            optimizer.step()
+    model.eval()
+    with torch.no_grad():
+        z = model.encode()  # the posterior mean, now that training is over
+        return torch.cat([model.decode(z, block.T, sigmoid=False) for block in pairs.split(_BLOCK)])
+
+
+@contextmanager
+def _seeded(seed: int) -> Iterator[None]:
+    """Torch's generator, and Python's, from which the library draws non-edges; both are then put back."""
+    with global_seed(seed):
+        before = random.getstate()
+        random.seed(seed)
+        try:
+            yield
+        finally:
+            random.setstate(before)
+
+
+def _model(edges: Tensor, nodes: int, hidden: int, d: int) -> Any:
+    GCNConv = require_geometric("nn").GCNConv
+    gcn_norm = require_geometric("nn.conv.gcn_conv").gcn_norm
+
+    class Encoder(nn.Module):
+        """Two convolutions of one unit vector a node, which are not formed: their product with weights is a lookup."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.first = GCNConv(1, hidden, normalize=False)
+            self.first.lin = nn.Embedding(nodes, hidden)
+            self.mean = GCNConv(hidden, d, normalize=False)
+            self.log_scale = GCNConv(hidden, d, normalize=False)
+            self.graph = gcn_norm(edges, num_nodes=nodes)
+
+        def forward(self) -> tuple[Tensor, Tensor]:
+            h = self.first(torch.arange(nodes), *self.graph).relu()
+            return self.mean(h, *self.graph), self.log_scale(h, *self.graph)
+
+    model = require_geometric("nn").VGAE(Encoder())
+    require_geometric("nn.inits").glorot(
+        model.encoder.first.lin.weight
+    )  # as in a linear layer; an embedding starts far larger
+    return model

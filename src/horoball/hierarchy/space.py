@@ -13,9 +13,9 @@ from scipy.sparse.csgraph import connected_components, dijkstra
 from scipy.spatial.distance import cdist
 from torch import Tensor
 
-from horoball.data.tables.geodesics import WORK, neighbor_graph
-from horoball.data.tables.number_arrays import check_unmasked
-from horoball.manifolds import PoincareBall
+from horoball.geometry.ball import PoincareBall
+from horoball.tables.geodesics import WORK, neighbor_graph
+from horoball.tables.numbers import check_unmasked
 
 __all__ = ["Space"]
 

@@ -1,4 +1,7 @@
-"""Likelihoods of counts: Poisson, and negative binomial for counts that vary more."""
+"""Likelihoods of counts: Poisson, and negative binomial for counts that vary more.
+
+Likelihoods with more zeros than counts have by themselves, and for counts that are no longer whole numbers.
+"""
 
 from __future__ import annotations
 
@@ -10,14 +13,14 @@ from torch import Tensor, nn
 from torch.distributions import Distribution
 from torch.distributions import Poisson as TorchPoisson
 
-from horoball.data.columns.counted import MOSTLY_COUNTED, looks_counted
-from horoball.data.tables.standardizer import Summary
-from horoball.distributions.counts.negative_binomial import NegativeBinomial as NegativeBinomialDistribution
-from horoball.distributions.features import PoissonFeatures
+from horoball.distributions import negative_binomial as zero_inflated
+from horoball.distributions.base import PoissonFeatures
+from horoball.distributions.negative_binomial import NegativeBinomial as NegativeBinomialDistribution
 from horoball.likelihoods.likelihood import Likelihood
-from horoball.likelihoods.registry import register_likelihood
+from horoball.tables.profile import MOSTLY_COUNTED, looks_counted
+from horoball.tables.scaling import Summary
 
-__all__ = ["Counts", "NegativeBinomial", "Poisson"]
+__all__ = ["Counts", "NegativeBinomial", "Poisson", "ZeroInflatedGamma", "ZeroInflatedNegativeBinomial"]
 
 _LEAST_RATE = 1e-8  # a rate that rounds to 0 would give a count no probability
 _EXACT = 1 << 24  # from here on float32 has whole numbers only, which says nothing about what they were
@@ -66,7 +69,6 @@ class Counts(Likelihood):
         return mean + torch.log(-torch.expm1(-mean))
 
 
-@register_likelihood
 class Poisson(Counts):
     """Poisson with rate softplus(h).
 
@@ -84,7 +86,6 @@ class Poisson(Counts):
         return PoissonFeatures(TorchPoisson(rate, validate_args=False), 1, validate_args=False)
 
 
-@register_likelihood
 class NegativeBinomial(Counts):
     """Negative binomial with one learned dispersion r per feature: variance = mean + mean²/r.
 
@@ -152,8 +153,8 @@ class NegativeBinomial(Counts):
         """Reject negative numbers; for counts out of a library, also fractions and rows without any count.
 
         Example:
-            >>> from horoball.data.tables.standardizer import summarize
-            >>> from horoball.data.tables.array_table import ArrayTable
+            >>> from horoball.tables.scaling import summarize
+            >>> from horoball.tables.table import ArrayTable
             >>> NegativeBinomial.check(summarize(ArrayTable([[0.0, 1.5]])), library=True)
             Traceback (most recent call last):
             ...
@@ -194,3 +195,96 @@ class NegativeBinomial(Counts):
         base: Any = distribution
         zeros = nn.functional.softplus(base.log_mean - base.log_dispersion, threshold=40) * base.log_dispersion.exp()
         return base.log_prob(torch.where(observed, x, 0.0)) + torch.where(observed, 0.0, zeros).sum(-1)
+
+
+_START = -3.0  # logit of the first share of extra zeros, 1 in 20: the mean explains most zeros, so let it try first
+
+
+class ZeroInflatedNegativeBinomial(NegativeBinomial):
+    """Negative binomial counts, each replaced by 0 with a probability that depends on z.
+
+    The decoder gives two numbers per feature: that of the mean, as for `NegativeBinomial`, and the logit of π. Use it
+    where zeros come from the measurement, as of protocols without molecular identifiers; counts of molecules rarely
+    need it.
+
+    Args:
+        features: Number of features.
+        library: Whether μ is ℓ·softmax(h), with ℓ given to `forward`.
+
+    Example:
+        >>> ZeroInflatedNegativeBinomial(2)(torch.zeros(4)).mean
+        tensor([0.3466, 0.3466])
+    """
+
+    name = "zero_inflated_negative_binomial"
+    distribution: Any = zero_inflated.ZeroInflatedNegativeBinomial
+
+    @property
+    def outputs(self) -> int:
+        """Size of the decoder's output: a mean and a logit per feature."""
+        return 2 * self.features
+
+    def forward(self, h: Tensor, library: Tensor | None = None) -> Distribution:
+        """The distribution of x, from means and logits side by side.
+
+        Args:
+            h: The decoder's output, shape (*batch, 2·features).
+            library: ℓ, the counts of each row, shape (*rows) that broadcasts to (*batch).
+        """
+        logits = h[..., self.features :]
+        log_mean = self.log_mean(h, library).expand(logits.shape)
+        return self.distribution(log_mean, self.log_dispersion, logits, validate_args=False)
+
+    @classmethod
+    def suits(cls, summary: Summary) -> str | None:
+        """Never chosen by itself: the numbers alone do not say where zeros come from."""
+        del summary
+        return None
+
+    def start_at(self, mean: Tensor) -> Tensor:
+        """The start of the base, for a mean that the first zeros reduce to the given one."""
+        start = super().start_at(mean * (1 + math.exp(_START)))
+        return torch.cat((start, torch.full_like(start, _START)))
+
+    def observed_log_prob(self, distribution: Distribution, x: Tensor, observed: Tensor) -> Tensor:
+        """log p of the features that were observed."""
+        base: Any = distribution
+        return torch.where(observed, base.log_prob_each(torch.where(observed, x, 0.0)), 0.0).sum(-1)
+
+
+class ZeroInflatedGamma(ZeroInflatedNegativeBinomial):
+    """0 with a probability that depends on z, otherwise gamma with one learned shape per feature.
+
+    For counts that are no longer whole numbers, such as those corrected for ambient RNA or shared out among
+    transcripts. Means are those of the numbers above 0.
+
+    Args:
+        features: Number of features.
+        library: Whether μ is ℓ·softmax(h), with ℓ given to `forward`.
+
+    Example:
+        >>> ZeroInflatedGamma(1)(torch.tensor([1.0, 0.0])).log_prob(torch.tensor([0.0])).exp().detach()
+        tensor(0.5000)
+    """
+
+    name = "zero_inflated_gamma"
+    distribution = zero_inflated.ZeroInflatedGamma
+
+    @property
+    def domain(self) -> str:
+        """What the rows hold, in words."""
+        return f"numbers from 0 on ({self.name})"
+
+    @classmethod
+    def check(cls, summary: Summary, *, library: bool = False, **options: Any) -> None:
+        """Reject negative numbers, and rows that are all 0 if they are shares of a library."""
+        low = float(summary.low.min())
+        if low < 0:
+            raise ValueError(f"The likelihood {cls.name} needs numbers from 0 on, but the table holds {low:g}.")
+        if library:
+            cls.check_library(summary)
+
+    def impossible(self, x: Tensor, *, whole: bool = False) -> Tensor:
+        """Negative numbers."""
+        del whole
+        return super().impossible(x, whole=False)

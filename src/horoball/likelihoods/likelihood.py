@@ -1,4 +1,7 @@
-"""What every likelihood says of itself: which numbers it is for, how they are prepared, where training starts."""
+"""What every likelihood says of itself: which numbers it is for, how they are prepared, where training starts.
+
+Likelihoods by name, and the one that suits a table.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +13,11 @@ import torch
 from torch import Tensor
 from torch.distributions import Distribution
 
-from horoball.data.tables.standardizer import Summary
-from horoball.numerics.constants import Constants
+from horoball.geometry.autograd import Constants
+from horoball.plugins import Registry
+from horoball.tables.scaling import Summary
 
-__all__ = ["Likelihood"]
+__all__ = ["LIKELIHOODS", "Likelihood", "guess_likelihood", "make_likelihood", "register_likelihood"]
 
 
 class Likelihood(Constants):
@@ -167,3 +171,30 @@ class Likelihood(Constants):
     def network_owners(cls, sizes: Sequence[int]) -> list[int]:
         """Which feature each number of `network_input` is of; one of each by default."""
         return list(range(len(sizes)))
+
+
+LIKELIHOODS: Registry[type[Likelihood]] = Registry("likelihood")
+register_likelihood = LIKELIHOODS.register  # a class decorator: models find the likelihood under its `name`
+
+
+def make_likelihood(name: str, features: int, **options: Any) -> Likelihood:
+    """A likelihood by its name.
+
+    Example:
+        >>> make_likelihood("poisson", 3).features
+        3
+    """
+    return LIKELIHOODS[name](features, **options)
+
+
+def guess_likelihood(summary: Summary) -> tuple[str, str]:
+    """The likelihood that "auto" chooses for a table, and why: the one of lowest `preference` that suits.
+
+    Example:
+        >>> from horoball.tables.table import ArrayTable
+        >>> from horoball.tables.scaling import summarize
+        >>> guess_likelihood(summarize(ArrayTable([[0.0, 1.0], [1.0, 0.0]])))
+        ('bernoulli', 'all values lie in [0, 1]')
+    """
+    kinds = sorted((LIKELIHOODS[name] for name in LIKELIHOODS), key=lambda kind: (kind.preference, kind.name))
+    return next((kind.name, why) for kind in kinds if (why := kind.suits(summary)) is not None)

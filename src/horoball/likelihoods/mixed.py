@@ -12,10 +12,9 @@ import torch
 from torch import Tensor, nn
 from torch.distributions import Distribution, constraints
 
-from horoball.likelihoods.levels import Levels
-from horoball.likelihoods.likelihood import Likelihood
-from horoball.likelihoods.registry import LIKELIHOODS, register_likelihood
-from horoball.numerics.kernels import may_hold
+from horoball.geometry.kernels import may_hold
+from horoball.likelihoods.discrete import Levels
+from horoball.likelihoods.likelihood import LIKELIHOODS, Likelihood
 
 __all__ = ["Group", "Mixed", "Product", "column_groups"]
 
@@ -133,7 +132,6 @@ class Product(Distribution):
         return self.joined([each if each.is_floating_point() else each.float() for each in estimates])
 
 
-@register_likelihood
 class Mixed(Likelihood):
     """A product of likelihoods over groups of features; values that are missing (NaN) leave it.
 

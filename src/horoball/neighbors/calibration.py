@@ -24,11 +24,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from horoball.manifolds import PoincareBall
-from horoball.neighbors.engine import Engine
+from horoball.geometry.ball import PoincareBall
 from horoball.neighbors.lift import FARTHEST, Lift
 from horoball.neighbors.partitions import Partitions, Probe, train
-from horoball.neighbors.search import Search, others
+from horoball.neighbors.search import Engine, Search, others
 
 __all__ = ["Probes", "calibrate"]
 

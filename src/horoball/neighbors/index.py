@@ -1,27 +1,160 @@
-"""An index of points in the ball: nearest neighbors, ancestors, descendants; kept in a folder."""
+"""An index of points in the ball: nearest neighbors, ancestors, descendants; kept in a folder.
+
+Names of points: text or whole numbers.
+
+What an index keeps in a file beside its points: partitions, as tensors and numbers that are checked when read.
+
+The lift is not kept: it follows from the points for which the index was made.
+"""
 
 from __future__ import annotations
 
 import operator
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from horoball.manifolds import PoincareBall
+from horoball.geometry.ball import PoincareBall
 from horoball.neighbors.calibration import Probes, calibrate
-from horoball.neighbors.engine import Engine
-from horoball.neighbors.index_file import engine_from_tensors, engine_to_tensors, points_from_tensors
-from horoball.neighbors.lift import Lift
-from horoball.neighbors.lineage import above, below
-from horoball.neighbors.names import as_names
-from horoball.neighbors.points import check_coordinates, in_chart
-from horoball.neighbors.search import Search
+from horoball.neighbors.lift import Lift, check_coordinates, in_chart
+from horoball.neighbors.partitions import Partitions
+from horoball.neighbors.search import Engine, Search, above, below
 
-__all__ = ["Index"]
+__all__ = ["Index", "as_names", "engine_from_tensors", "engine_to_tensors", "points_from_tensors"]
+
+_INT64 = np.iinfo(np.int64)
+
+
+def as_names(names: ArrayLike, n: int) -> np.ndarray:
+    """One name a point, as int64 or as Python strings.
+
+    Text is kept in an array of objects: one of fixed width would take as much for every name as for the longest.
+
+    Example:
+        >>> as_names(["cat", "dog"], 2)
+        array(['cat', 'dog'], dtype=object)
+    """
+    array = np.fromiter(names, object) if isinstance(names, list | tuple | range) else np.asarray(names)
+    if array.shape != (n,):
+        raise ValueError(f"Expected one name for each of {n} points, got shape {array.shape}.")
+    if array.dtype.kind not in "OTUiu":
+        raise TypeError(f"Names are text or whole numbers, got {array.dtype}.")
+    kinds = {type(name) for name in array.tolist()}
+    if all(issubclass(kind, str) for kind in kinds):
+        return np.fromiter(map(str, array.tolist()), object, n)
+    if not all(issubclass(kind, int | np.integer) and kind is not bool for kind in kinds):
+        got = " and ".join(sorted(kind.__name__ for kind in kinds))
+        raise TypeError(f"Names are text or whole numbers, got {got}.")
+    for name in (max(array), min(array)):
+        if not _INT64.min <= name <= _INT64.max:
+            raise ValueError(f"Names that are numbers go from -2**63 up to 2**63 - 1, got {name}. Pass them as text.")
+    return array.astype(np.int64)
+
+
+_WIDEST = 1e3  # of width and stretch, which are about 1
+
+
+def points_from_tensors(tensors: dict[str, Tensor], ball: PoincareBall) -> Tensor:
+    """The points of an index, checked.
+
+    Example:
+        >>> points_from_tensors({"points": torch.zeros(1, 2)}, PoincareBall())
+        tensor([[0., 0.]])
+    """
+    z = tensors["points"]
+    if z.dtype not in (torch.float32, torch.float64):
+        raise ValueError(f"its points are float32 or float64, got {z.dtype}.")
+    return in_chart(z, ball, "tangent", None, "Points of the index") if z.numel() else torch.empty(0, 0)
+
+
+def engine_to_tensors(
+    engine: Engine | None, probes: Probes | None, made: int
+) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Tensors and numbers of the engine of a large index: its partitions, or that it was measured to do without.
+
+    Args:
+        engine: The engine.
+        probes: How many partitions are looked through.
+        made: Number of points for which it was made.
+
+    Example:
+        >>> engine_to_tensors(None, None, 0)
+        ({}, {})
+    """
+    if engine is None:
+        return {}, {}
+    if engine.partitions is None or probes is None:
+        return {}, {"flat": {"made": made}}
+    partitions = engine.partitions
+    about: dict[str, Any] = {"width": partitions.width, "curved": partitions.curved, "stretch": partitions.stretch}
+    about |= {"made": made, "own": probes.own, "few": probes.few, "many": probes.many, "share": probes.share}
+    tensors = {"partitions.centers": partitions.centers, "partitions.of": torch.from_numpy(engine.of)}
+    return tensors, {"partitions": about}
+
+
+def engine_from_tensors(
+    tensors: dict[str, Tensor], about: dict[str, Any], z: Tensor
+) -> tuple[Engine | None, Probes | None, int]:
+    """The engine that `engine_to_tensors` wrote; refuses what it cannot have written.
+
+    Files of version 0.1 hold partitions as "cells", which were measured on fresh queries alone. They are left aside,
+    and the index is made anew by the first search.
+
+    Example:
+        >>> engine_from_tensors({}, {"c": 1.0}, torch.zeros(1, 2))
+        (None, None, 0)
+    """
+    n, d = z.shape
+    if "flat" in about:
+        made = _whole(about["flat"], "made", n)
+        engine = Engine(Lift.of(z[:made], about["c"]), d)
+        engine.add(z)
+        return engine, None, made
+    if "partitions" not in about:
+        return None, None, 0
+    said = about["partitions"]
+    centers, of = tensors["partitions.centers"], tensors["partitions.of"]
+    if centers.dtype != torch.float32 or centers.shape[1:] != (d + 1,) or not bool(centers.isfinite().all()):
+        raise ValueError(f"its centers are finite float32 of shape (m, {d + 1}), got {_described(centers)}.")
+    m = len(centers)
+    if of.dtype != torch.int32 or of.shape != (n,) or not bool(((of >= 0) & (of < m)).all()):
+        raise ValueError(f"its partitions are int32 from 0 to {m - 1} for {n} points, got {_described(of)}.")
+    made = _whole(said, "made", n)
+    own, few, many = (_whole(said, name, m) for name in ("own", "few", "many"))
+    width, stretch = (_number(said, name, _WIDEST) for name in ("width", "stretch"))
+    if type(said["curved"]) is not bool:
+        raise ValueError("its curved is neither true nor false.")
+    lift = Lift.of(z[:made], about["c"])
+    partitions = Partitions(centers, lift, width, said["curved"], stretch)
+    if not partitions.are_finite():
+        raise ValueError("its centers are too far out.")
+    engine = Engine(lift, d, partitions)
+    engine.add(z, of.numpy())
+    return engine, Probes(own, few, max(few, many), _number(said, "share", 1.0)), made
+
+
+def _whole(said: dict[str, Any], name: str, most: int) -> int:
+    value = said[name]
+    if type(value) is not int or not 1 <= value <= most:
+        raise ValueError(f"its {name} is a whole number from 1 to {most}, got {str(value)[:20]}.")
+    return value
+
+
+def _number(said: dict[str, Any], name: str, most: float) -> float:
+    value = said[name]
+    if type(value) not in (int, float) or not 0 < value <= most:
+        raise ValueError(f"its {name} is a number above 0 and up to {most:g}, got {str(value)[:20]}.")
+    return float(value)
+
+
+def _described(tensor: Tensor) -> str:
+    finite = "" if bool(tensor.isfinite().all()) else " that are not finite"
+    return f"{tensor.dtype} of shape {tuple(tensor.shape)}{finite}"
+
 
 FILE = "index.safetensors"
 _EXACT = 50_000  # points up to which all of them are looked at
@@ -126,7 +259,7 @@ class Index:
             Distances, float64, and ids, int64, both of shape (n, k), nearest first. A query that is itself in the index
             finds itself, or another point at the same place.
         """
-        k = _whole(k)
+        k = _whole_index(k)
         if not len(self):
             raise ValueError("The index is empty. Add points first.")
         if not 1 <= k <= len(self):
@@ -154,14 +287,14 @@ class Index:
         Returns:
             Distances from i, float64, and ids, int64.
         """
-        k, root = None if k is None else _whole(k), None if root is None else self._id(root)
+        k, root = None if k is None else _whole_index(k), None if root is None else self._id(root)
         return above(self._z, self._id(i), self.ball, k=k, angle=angle, root=root)
 
     def descendants(
         self, i: int, k: int | None = None, *, angle: float = 90.0, root: int | None = None
     ) -> tuple[Tensor, Tensor]:
         """The points below point i, nearest first: those that i is an ancestor of. See `ancestors`."""
-        k, root = None if k is None else _whole(k), None if root is None else self._id(root)
+        k, root = None if k is None else _whole_index(k), None if root is None else self._id(root)
         return below(self._z, self._id(i), self.ball, k=k, angle=angle, root=root)
 
     def names(self, ids: ArrayLike | Tensor) -> np.ndarray:
@@ -177,8 +310,7 @@ class Index:
 
     def save(self, folder: str | Path) -> None:
         """Write points, names and partitions to a folder, as safetensors and JSON. Makes the index if no search has."""
-        from horoball.storage.checkpoint import save_checkpoint
-        from horoball.storage.names import names_to_tensors
+        from horoball.storage.checkpoint import names_to_tensors, save_checkpoint
         from horoball.storage.outputs import check_local
 
         check_local(folder)
@@ -193,9 +325,7 @@ class Index:
     @classmethod
     def load(cls, folder: str | Path) -> Self:
         """Read an index back from a folder that `save` wrote. Nothing in it is run, and all of it is checked."""
-        from horoball.storage.checkpoint import load_checkpoint
-        from horoball.storage.names import names_from_tensors
-        from horoball.storage.restore import reject_incomplete
+        from horoball.storage.checkpoint import load_checkpoint, names_from_tensors, reject_incomplete
 
         path = Path(folder) / FILE
         tensors, state = load_checkpoint(path)
@@ -263,7 +393,7 @@ def _joined(old: np.ndarray | None, new: np.ndarray) -> np.ndarray:
     return np.concatenate((old, new))
 
 
-def _whole(k: int) -> int:
+def _whole_index(k: int) -> int:
     try:
         return operator.index(k)
     except TypeError:

@@ -5,22 +5,124 @@ ordered by their distance in the tangent chart. If even the last of them scores 
 rounding can move a score, then no point that was not asked for can be nearer, and the answer stands. Otherwise all
 points with a score below that bound are taken and compared: some hundreds for a query in a cluster far out, hardly ever
 any near the origin.
+
+The search by inner products itself: FAISS over lifted points, all of them or by partitions.
+
+Above and below: which points a hierarchy that hangs from the origin puts over others.
+
+A point x is above y if, seen from x, the way to y leads away from the origin: the angle at x between the ray that comes
+from the origin and the geodesic to y is at most φ. With φ = 90° the points below x are those beyond the hyperplane
+through x that stands upright on the ray. The origin is above everything, and no point is above itself. A point above is
+nearer to the origin, and x is above y exactly if y is below x. Any point may stand for the origin, as the root of the
+hierarchy.
+
+In the tangent chart the angle is that of log_x(y) with x: the frame at x is carried there along the ray itself.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import math
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from horoball.manifolds import PoincareBall
-from horoball.neighbors.engine import Engine
-from horoball.neighbors.lift import Queries
-from horoball.neighbors.partitions import Probe
+from horoball.geometry.ball import PoincareBall
+from horoball.neighbors.lift import Lift, Queries
+from horoball.neighbors.partitions import Partitions, Probe
+from horoball.plugins import require_faiss
 
-__all__ = ["Found", "Search", "others"]
+__all__ = ["Engine", "Found", "Search", "above", "below", "others"]
+
+_BLOCK = 65_536
+
+
+class Engine:
+    """Lifted points in FAISS: a flat index without partitions, an inverted file with them.
+
+    Args:
+        lift: The lift of the points.
+        d: Their dimension.
+        partitions: Where to look for them.
+
+    Example:
+        >>> import torch
+        >>> z = torch.tensor([[0.0, 1.0], [0.0, 3.0]])
+        >>> engine = Engine(Lift.of(z, 1.0), 2)
+        >>> engine.add(z)
+        >>> engine.search(engine.lift.queries(torch.tensor([[0.0, 2.5]])).rows, 1)[1]
+        array([[1]])
+    """
+
+    def __init__(self, lift: Lift, d: int, partitions: Partitions | None = None) -> None:
+        faiss = require_faiss()
+        self.lift, self.partitions, self.of = lift, partitions, np.empty(0, np.int32)
+        self.made_for = lift.reach
+        if partitions is None:
+            self.faiss: Any = faiss.IndexFlatIP(d + 1)
+            return
+        self._quantizer = partitions.quantizer()  # kept here, for FAISS does not keep it
+        self.faiss = faiss.IndexIVFFlat(self._quantizer, d + 1, len(partitions), faiss.METRIC_INNER_PRODUCT)
+        # The centers are known, and points are assigned here: FAISS would do it by inner products.
+        self.faiss.is_trained = True
+
+    def __len__(self) -> int:
+        return self.faiss.ntotal
+
+    def add(self, z: Tensor, of: np.ndarray | None = None) -> None:
+        """Add points in the tangent chart, to the partitions that are given or to those they belong to."""
+        self.lift = self.lift.reaching(z)
+        if self.partitions is not None:
+            of = self.partitions.assign(z) if of is None else of
+            self.of = np.concatenate((self.of, of.astype(np.int32)))
+        for first in range(0, len(z), _BLOCK):
+            rows = self.lift.points(z[first : first + _BLOCK])
+            if self.partitions is None or of is None:
+                self.faiss.add(rows)
+            else:
+                from faiss.contrib.ivf_tools import add_preassigned
+
+                add_preassigned(self.faiss, rows, np.ascontiguousarray(of[first : first + _BLOCK], np.int64))
+
+    def search(self, rows: np.ndarray, k: int, probed: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """The k least scores s and their ids, least first; −1 and infinity where there are fewer.
+
+        Args:
+            rows: Lifted queries, shape (n, d + 1).
+            k: How many.
+            probed: The partitions to look through, shape (n, p), as `Partitions.probed` gives them.
+        """
+        if probed is None:
+            products, ids = self.faiss.search(rows, k)
+            return -products, ids
+        # FAISS's Python method takes p from an attribute of the index, which threads would share.
+        pointer, products, ids = (
+            require_faiss().swig_ptr,
+            np.empty((len(rows), k), np.float32),
+            np.empty((len(rows), k), int),
+        )
+        rows, lists = np.ascontiguousarray(rows), np.ascontiguousarray(probed, np.int64)
+        centers = np.zeros(lists.shape, np.float32)  # products with them, which this kind of index makes no use of
+        arguments = (pointer(rows), k, pointer(lists), pointer(centers), pointer(products), pointer(ids))
+        self.faiss.search_preassigned_c(len(rows), *arguments, False, self._params(lists))
+        return -products, ids
+
+    def within(self, row: np.ndarray, bound: float, probed: np.ndarray | None = None) -> np.ndarray:
+        """The ids of all points whose score for one query is at most a bound, in the partitions to look through."""
+        # FAISS keeps products above the threshold, not those equal to it.
+        least = float(np.nextafter(np.float32(-bound), np.float32(-np.inf)))
+        if probed is None:
+            return self.faiss.range_search(row[None], least)[2]
+        faiss, row, lists = require_faiss(), np.ascontiguousarray(row), np.ascontiguousarray(probed[None], np.int64)
+        found, centers = faiss.RangeSearchResult(1), np.zeros(lists.shape, np.float32)
+        arguments = (faiss.swig_ptr(row), least, faiss.swig_ptr(lists), faiss.swig_ptr(centers), found)
+        self.faiss.range_search_preassigned_c(1, *arguments, False, self._params(lists))
+        return faiss.rev_swig_ptr(found.labels, int(faiss.rev_swig_ptr(found.lims, 2)[1])).copy()
+
+    def _params(self, lists: np.ndarray) -> Any:
+        return require_faiss().SearchParametersIVF(nprobe=lists.shape[1])
+
 
 _SPARE = 6  # candidates beyond k, or half of k if that is more
 _NUMBERS = 2**21  # coordinates that are held at a time, 16 MB
@@ -140,3 +242,69 @@ class Search(NamedTuple):
         order = torch.from_numpy(np.lexsort((ids.numpy(), far.numpy(), rows.numpy())))
         first = order[(counts.cumsum(0) - counts).unsqueeze(-1) + torch.arange(k)]
         return far[first], ids[first]
+
+
+def above(
+    z: Tensor, i: int, ball: PoincareBall, *, k: int | None = None, angle: float = 90.0, root: int | None = None
+) -> tuple[Tensor, Tensor]:
+    """The points above point i, nearest first.
+
+    Args:
+        z: Points in the tangent chart, shape (n, d).
+        i: Which.
+        ball: Their ball.
+        k: How many at most.
+        angle: φ in degrees, in (0, 90].
+        root: The point that stands for the origin.
+
+    Returns:
+        Distances from i, float64, and ids, int64.
+
+    Example:
+        >>> z = torch.tensor([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [2.0, 0.1]])
+        >>> above(z, 3, PoincareBall())[1]
+        tensor([1, 0])
+    """
+    return _related(z, i, ball, k, angle, root, upwards=True)
+
+
+def below(
+    z: Tensor, i: int, ball: PoincareBall, *, k: int | None = None, angle: float = 90.0, root: int | None = None
+) -> tuple[Tensor, Tensor]:
+    """The points below point i, nearest first; see `above`.
+
+    Example:
+        >>> z = torch.tensor([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [2.0, 0.1]])
+        >>> below(z, 1, PoincareBall())[1]
+        tensor([3])
+    """
+    return _related(z, i, ball, k, angle, root, upwards=False)
+
+
+@torch.no_grad()
+def _related(
+    z: Tensor, i: int, ball: PoincareBall, k: int | None, angle: float, root: int | None, *, upwards: bool
+) -> tuple[Tensor, Tensor]:
+    if not 0 < angle <= 90:
+        raise ValueError(f"Expected an angle above 0 and up to 90 degrees, got {angle:g}.")
+    if k is not None and k < 1:
+        raise ValueError(f"Expected k of at least 1, or None for all, got {k}.")
+    if root is not None:  # a translation of the ball, which carries the root to the origin
+        z = torch.cat([ball.log(z[root].double(), block.double()) for block in z.split(_BLOCK)])
+    radius = torch.linalg.vector_norm(z, dim=-1, dtype=torch.float64)
+    ids = (radius < radius[i] if upwards else radius > radius[i]).nonzero().flatten()
+    one, found = z[i].double(), []
+    for block in ids.split(_BLOCK):
+        other = z[block].double()
+        x, y = (other, one) if upwards else (one, other)
+        v = ball.log(x, y)
+        length = torch.linalg.vector_norm(v, dim=-1)
+        # of angles up to 90° the sine of half the angle says as much, and keeps small angles
+        apart = v / length.unsqueeze(-1) - torch.nn.functional.normalize(x, dim=-1, eps=1e-300)
+        half = torch.linalg.vector_norm(apart, dim=-1) / 2
+        at_origin = torch.linalg.vector_norm(x, dim=-1) == 0
+        kept = (half <= math.sin(math.radians(angle) / 2)) | at_origin
+        found.append(torch.stack((length[kept], block[kept].double())))
+    distances, kept_ids = torch.cat(found, -1) if found else torch.empty(2, 0, dtype=torch.float64)
+    order = torch.argsort(distances, stable=True)[:k]
+    return distances[order], kept_ids[order].long()

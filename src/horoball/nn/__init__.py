@@ -1,7 +1,6 @@
 """Layers on the Poincaré ball."""
 
 from horoball.nn.gyroplane import Gyroplane
-from horoball.nn.linear import linear
-from horoball.nn.mlp import mlp
+from horoball.nn.mlp import linear, mlp
 
 __all__ = ["Gyroplane", "linear", "mlp"]

@@ -6,11 +6,8 @@ put together: points on a density, edges under points. Embeddings of more than t
 picture says so.
 """
 
-from horoball.plotting.dendrogram import tree
-from horoball.plotting.frame import disc
-from horoball.plotting.heat import density, distance_map
-from horoball.plotting.lines import edges, gyroplanes, tree_edges
-from horoball.plotting.marks import cloud, points, thumbnails
+from horoball.plotting.lines import density, distance_map, edges, gyroplanes, tree, tree_edges
+from horoball.plotting.marks import cloud, disc, points, thumbnails
 
 __all__ = [
     "cloud",

@@ -1,20 +1,121 @@
-"""What stands at a place: points, samples, images."""
+"""What stands at a place: points, samples, images.
+
+Colors of categories, the same in every picture.
+
+The disc itself, and how points come onto it.
+"""
 
 from __future__ import annotations
 
+import colorsys
+import math
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike
 
-from horoball.data.missing import category_names
-from horoball.distributions import BallNormal
-from horoball.numerics.random import generator_for
-from horoball.plotting.frame import annotate, on_disc, prepared
-from horoball.plotting.palette import color_of
+from horoball.distributions.normal import BallNormal
+from horoball.geometry.ball import PoincareBall
+from horoball.geometry.coordinates import project
+from horoball.geometry.random import generator_for
+from horoball.plugins import require_pyplot
+from horoball.tables.cell_values import category_names
 
-__all__ = ["cloud", "points", "thumbnails"]
+__all__ = ["COLORS", "annotate", "cloud", "color_of", "disc", "on_disc", "points", "prepared", "thumbnails"]
+
+# Colors that color-blind readers can tell apart: Okabe and Ito's, then Tol's muted ones, as in the viewer by day.
+COLORS = (
+    *("#0072b2", "#d55e00", "#009e73", "#c46a9b", "#e69f00", "#3aa0dd", "#8a7a00"),
+    *("#332288", "#882255", "#44aa99", "#999933", "#aa4499", "#cc6677", "#117733"),
+)
+_GOLDEN = 0.618034  # of a turn: hues of any number of colors stay apart
+_LIGHTNESS = (0.35, 0.62, 0.48)  # one after the other, so that neighboring hues differ in lightness too
+
+
+def color_of(number: int) -> str:
+    """The color of a category by its number; no two of the first hundred are the same.
+
+    Example:
+        >>> color_of(0), color_of(14)
+        ('#0072b2', '#931f1f')
+    """
+    if number < len(COLORS):
+        return COLORS[number]
+    further = number - len(COLORS)
+    rgb = colorsys.hls_to_rgb(further * _GOLDEN % 1, _LIGHTNESS[further % len(_LIGHTNESS)], 0.65)
+    return "#" + "".join(f"{round(255 * part):02x}" for part in rgb)
+
+
+def disc(ax: Any = None, *, c: float = 1.0, title: str = "") -> Any:
+    """The empty disc: its rim, no axes. For c = 0 the plane has no rim.
+
+    Example:
+        >>> import matplotlib; matplotlib.use("agg")
+        >>> disc().get_aspect()
+        1.0
+    """
+    if ax is None:
+        _, ax = require_pyplot().subplots(figsize=(6, 6), layout="constrained")
+    ax.set_aspect("equal")
+    ax.set_axis_off()
+    if c > 0:
+        radius = 1 / math.sqrt(c)
+        rim = require_pyplot().Circle((0, 0), radius, fill=False, color="#444444", linewidth=1.2, zorder=5, gid="rim")
+        ax.add_patch(rim)
+        ax.set_xlim(-1.02 * radius, 1.02 * radius)
+        ax.set_ylim(-1.02 * radius, 1.02 * radius)
+    if title:
+        ax.set_title(title)
+    return ax
+
+
+def prepared(ax: Any, c: float, title: str = "") -> Any:
+    """The axes with the disc on them, drawn once.
+
+    Example:
+        >>> import matplotlib; matplotlib.use("agg")
+        >>> ax = prepared(None, 1.0)
+        >>> prepared(ax, 1.0, "the same") is ax, len(ax.patches)
+        (True, 1)
+    """
+    if ax is not None and any(patch.get_gid() == "rim" for patch in ax.patches):
+        if title:
+            ax.set_title(title)
+        return ax
+    return disc(ax, c=c, title=title)
+
+
+def annotate(ax: Any, note: str) -> None:
+    """Say under a picture what has to be said, if anything.
+
+    Example:
+        >>> import matplotlib; matplotlib.use("agg")
+        >>> ax = disc()
+        >>> annotate(ax, "projected")
+        >>> ax.texts[0].get_text()
+        'projected'
+    """
+    if note:
+        ax.annotate(note, (0.5, -0.02), xycoords="axes fraction", ha="center", va="top", fontsize=7, wrap=True)
+
+
+def on_disc(x: ArrayLike, c: float) -> tuple[np.ndarray, str]:
+    """Two coordinates of each point, and what was done to get them.
+
+    Example:
+        >>> on_disc([[0.1, 0.2]], 1.0)
+        (array([[0.1, 0.2]]), '')
+    """
+    coordinates = np.asarray(x, np.float64)
+    if coordinates.ndim != 2:
+        raise ValueError(f"Points have shape (n, d), got {coordinates.shape}.")
+    if coordinates.shape[1] == 2:
+        return coordinates, ""
+    ball = PoincareBall(c)
+    shown = project(ball.from_ball(torch.from_numpy(coordinates)), ball)
+    return ball.to_ball(torch.from_numpy(shown.points)).numpy(), shown.note
+
 
 _NAMES = 22  # in a column of a legend: as tall as the picture
 
@@ -86,7 +187,7 @@ def cloud(distribution: BallNormal, count: int = 200, *, seed: int = 0, ax: Any 
 
     Example:
         >>> import matplotlib; matplotlib.use("agg")
-        >>> from horoball.manifolds import PoincareBall
+        >>> from horoball.geometry import PoincareBall
         >>> from horoball import WrappedNormal
         >>> distribution = WrappedNormal(torch.zeros(3, 2), torch.ones(3, 1), PoincareBall(1.0))
         >>> len(cloud(distribution, 10).collections)

@@ -1,23 +1,179 @@
-"""The report as one HTML file: no network, no script but the map's in its frame, everything from the data escaped."""
+"""The report as one HTML file: no network, no script but the map's in its frame, everything from the data escaped.
+
+The two maps of the report: side by side as SVG, with a key of the labels, and the hyperbolic one in the viewer.
+
+The tree of the labels as a drawing of the report, or a sentence about the tree of the rows.
+"""
 
 from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from html import escape
 from pathlib import Path
 
 import numpy as np
+import torch
 
-from horoball.hierarchy.trees import Verdict
-from horoball.report.analysis import CALLED, Report
-from horoball.report.maps import maps, moving_map
-from horoball.report.tree_figure import tree_figure
-from horoball.storage.atomic import write_whole
+from horoball.geometry.ball import PoincareBall
+from horoball.geometry.coordinates import project
+from horoball.plotting.marks import COLORS, color_of
+from horoball.report.analysis import CALLED, Candidate, Candidates, Report
 from horoball.storage.outputs import is_sealed, sealed
-from horoball.viewer.document import frame_policy
+from horoball.storage.whole import write_whole
+from horoball.trees.tree import Tree
+from horoball.trees.verdict import Verdict
+from horoball.viewer.disc import frame_policy, view_points
 
-__all__ = ["is_report", "numbers_of", "report_page", "write_report"]
+__all__ = ["is_report", "maps", "moving_map", "numbers_of", "report_page", "tree_figure", "write_report"]
+
+_POINTS = 3000  # of a map at most: a page stays some hundred kB
+_CATEGORIES = 100  # in the key at most, the most frequent
+_OTHER, _PLAIN = "#8793a1", COLORS[0]  # rows of other labels, and of a table without labels
+
+
+def maps(candidates: Candidates, labels: np.ndarray | None) -> str:
+    """Both maps of the first seed, side by side, and the key.
+
+    More labels than colors that can be told apart are numbered, on the maps and in the key. Of more than a hundred
+    labels the rest is gray.
+
+    Example:
+        >>> from horoball.hierarchy import metrics
+        >>> z = torch.randn(40, 2, dtype=torch.float64)
+        >>> flat = Candidate(0.0, 0, 0.0, metrics(z, z, PoincareBall(0.0)), 1, z)
+        >>> page = maps(Candidates([flat], [flat], z), np.arange(40) % 20)
+        >>> page.count("class='key'"), page.count("<text")
+        (20, 40)
+    """
+    names = None if labels is None else np.asarray(labels).astype(str)
+    frequent = [] if names is None else sorted(name for name, _ in Counter(names.tolist()).most_common(_CATEGORIES))
+    number = {name: position for position, name in enumerate(frequent)}
+    code = None if names is None else np.array([number.get(name, -1) for name in names.tolist()])
+    numbered = len(frequent) > len(COLORS)
+    pair = ((candidates.hyperbolic[0], "Hyperbolic"), (candidates.euclidean[0], "Euclidean"))
+    figures = "".join(_map(candidate, title, code, numbered) for candidate, title in pair)
+    keys = "".join(
+        f"<span class='key'><i style='background:{color_of(at)}'></i>{f'{at + 1} · ' if numbered else ''}"
+        f"{escape(name)}</span>"
+        for name, at in number.items()
+    )
+    left_out = 0 if names is None else len(np.unique(names)) - len(frequent)
+    more = f"<p class='note'>{left_out} rarer labels are gray.</p>" if left_out else ""
+    kind = "keys columns" if numbered else "keys"
+    return f"<div class='maps'>{figures}</div><p class='{kind}'>{keys}</p>{more}"
+
+
+def moving_map(candidates: Candidates, labels: np.ndarray | None) -> str:
+    """The hyperbolic map of the first seed in the viewer, all rows, in a frame.
+
+    Example:
+        >>> from horoball.hierarchy import metrics
+        >>> z = torch.randn(40, 2, dtype=torch.float64)
+        >>> curved = Candidate(1.0, 0, 0.0, metrics(z, z, PoincareBall(1.0)), 1, z)
+        >>> moving_map(Candidates([curved], [curved], z), None)[:7]
+        '<iframe'
+    """
+    first = candidates.hyperbolic[0]
+    names = [f"row {row}" for row in range(len(first.embedding))]
+    columns = None if labels is None else {"label": np.asarray(labels).astype(str)}
+    return view_points(
+        first.embedding, PoincareBall(first.c), columns=columns, labels=names, color=None, scale=None
+    ).frame()
+
+
+def _map(candidate: Candidate, title: str, code: np.ndarray | None, numbered: bool) -> str:
+    ball = PoincareBall(candidate.c)
+    shown = project(candidate.embedding, ball)
+    x = ball.to_ball(torch.from_numpy(shown.points)).numpy()
+    x = x * (math.sqrt(candidate.c) if candidate.c > 0 else 0.97 / max(float(np.linalg.norm(x, axis=1).max()), 1e-30))
+    at = np.stack((100 + 98 * x[:, 0], 100 - 98 * x[:, 1]), 1)
+    index = np.sort(np.random.default_rng(0).permutation(len(x))[:_POINTS])
+    radius = 1.6 if len(index) < 1000 else 1.1
+    dots = "".join(
+        f"<circle cx='{at[i, 0]:.1f}' cy='{at[i, 1]:.1f}' r='{radius}' "
+        f"fill='{_PLAIN if code is None else _OTHER if code[i] < 0 else color_of(int(code[i]))}'/>"
+        for i in index
+    )
+    rim = "<circle cx='100' cy='100' r='98' fill='none' stroke='#8793a1'/>" if candidate.c > 0 else ""
+    caption = f"{title} model, seed {candidate.seed}. {shown.note}"
+    return (
+        f"<figure><svg viewBox='0 0 200 200' role='img' aria-label='{escape(caption)}'>{rim}<g fill-opacity='.8'>{dots}"
+        f"</g>{_numbers(at, code) if numbered and code is not None else ''}</svg>"
+        f"<figcaption>{escape(caption)}</figcaption></figure>"
+    )
+
+
+def _numbers(at: np.ndarray, code: np.ndarray) -> str:
+    """The number of each label, at the row that is nearest to the middle of its rows."""
+    written = []
+    for label in range(int(code.max()) + 1):
+        rows = at[code == label]
+        x, y = rows[np.square(rows - np.median(rows, 0)).sum(1).argmin()]
+        written.append(f"<text x='{x:.1f}' y='{y + 1.6:.1f}'>{label + 1}</text>")
+    return f"<g class='numbers'>{''.join(written)}</g>"
+
+
+_WIDTH, _NAMES, _LINE = 600, 150, 16  # of the drawing, of the names, of a leaf
+
+
+def tree_figure(tree: Tree, *, of_labels: bool) -> str:
+    """A drawing of the tree, if its leaves are labels, and what to believe of it.
+
+    Args:
+        tree: The tree, with support.
+        of_labels: Whether its leaves are labels; rows are too many to draw.
+
+    Example:
+        >>> tree = Tree.from_merges([[0, 1], [2, 3]], [1.0, 3.0], names=["<cat>", "dog", "oak"])
+        >>> "&lt;cat&gt;" in tree_figure(tree, of_labels=True)
+        True
+    """
+    above, inner = int(tree.supported[tree.leaves : -1].sum()), tree.nodes - tree.leaves - 1
+    words = (
+        f"{above} of {inner} branches have a support above chance: more replicates have them, up to a few rows, than "
+        f"in flat data. "
+        f"{escape('' if tree.verdict is None else f'{tree.verdict.sentence} ')}"
+        f"Made from {escape(tree.source)}, method {escape(tree.method)}."
+    )
+    how = "Branches that are not above chance are dashed. " if of_labels else ""
+    more = "<code>horoball tree</code> writes the tree to look at, or for other programs."
+    return f"{_drawing(tree) if of_labels else ''}<p class='note'>{words} {how}{more}</p>"
+
+
+def _drawing(tree: Tree) -> str:
+    order = tree.spans[0]
+    place = np.empty(tree.leaves)
+    place[order] = np.arange(tree.leaves)
+    low, high = float(tree.depth[-1]), float(tree.depth.max())
+    x = 8 + (_WIDTH - _NAMES - 16) * (tree.depth - low) / max(high - low, 1e-12)
+    y = np.empty(tree.nodes)
+    y[: tree.leaves] = 12 + _LINE * place
+    for node in range(tree.leaves, tree.nodes):
+        y[node] = y[tree.children[node]].mean()
+    parts = []
+    for node in range(tree.nodes - 1):
+        up = tree.parent[node]
+        dash = "" if tree.supported[node] else " stroke-dasharray='3 3'"
+        parts.append(f"<path d='M{x[up]:.1f} {y[up]:.1f}V{y[node]:.1f}H{x[node]:.1f}'{dash}/>")
+    lines = f"<g fill='none' stroke='#0072b2' stroke-width='1.5'>{''.join(parts)}</g>"
+    names = "".join(
+        f"<text x='{x[leaf] + 5:.1f}' y='{y[leaf] + 4:.1f}'>{escape(tree.names[leaf][:24])}</text>"
+        for leaf in range(tree.leaves)
+    )
+    numbers = "".join(
+        f"<text x='{x[node] - 3:.1f}' y='{y[node] - 3:.1f}' text-anchor='end' font-size='10'>"
+        f"{tree.support[node]:.2f}</text>"
+        for node in range(tree.leaves, tree.nodes - 1)
+        if tree.support is not None and tree.supported[node]
+    )
+    height = 24 + _LINE * tree.leaves
+    return (
+        f"<svg viewBox='0 0 {_WIDTH} {height}' role='img' aria-label='Tree of the labels' font-size='12' "
+        f"fill='currentColor'>{lines}{names}{numbers}</svg>"
+    )
+
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 _STYLE = """
@@ -44,7 +200,7 @@ def write_report(report: Report, path: Path) -> Path:
     Example:
         >>> import tempfile
         >>> import torch
-        >>> from horoball.data import ArrayTable
+        >>> from horoball.tables import ArrayTable
         >>> from horoball.report.analysis import make_report
         >>> from horoball.training import TrainConfig
         >>> report = make_report(ArrayTable(torch.randn(60, 3)), TrainConfig(max_epochs=1), seeds=2)
@@ -83,7 +239,7 @@ def report_page(report: Report) -> str:
 
     Example:
         >>> import torch
-        >>> from horoball.data import ArrayTable
+        >>> from horoball.tables import ArrayTable
         >>> from horoball.report.analysis import make_report
         >>> from horoball.training import TrainConfig
         >>> page = report_page(make_report(ArrayTable(torch.randn(60, 3)), TrainConfig(max_epochs=1), seeds=2))

@@ -1,3 +1,3 @@
-"""Files of a folder: written whole or not at all, never through a link, and checked when they are read."""
+"""Files: written whole, locked, named; checkpoints and settings."""
 
 __all__: list[str] = []

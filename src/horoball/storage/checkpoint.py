@@ -1,21 +1,106 @@
-"""Checkpoints: one safetensors file with the tensors, and JSON in its header. Nothing is ever unpickled."""
+"""Checkpoints: tensors and a header of JSON in one safetensors file, without pickle; how they are written and refused.
+
+Names of points or nodes as tensors that a file holds.
+
+Checkpoints: one safetensors file with the tensors, and JSON in its header. Nothing is ever unpickled.
+
+Models from files that may be anybody's: what a file holds is compared with what it describes before it is used.
+
+The state of Adam as named tensors, which are checked before Adam sees them.
+
+Adam's fused kernel takes a moment for as large as its parameter without looking: one of another shape would be read and
+written beyond its end.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import fields
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from torch import Tensor
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.optim import Adam
 
-from horoball.storage.atomic import write_whole
-from horoball.storage.folder import open_file
+from horoball.plugins import UnknownNameError
+from horoball.storage.outputs import open_file
+from horoball.storage.whole import write_whole
 
-__all__ = ["FORMAT", "load_checkpoint", "load_header", "save_checkpoint", "this_version", "written_by"]
+__all__ = [
+    "FORMAT",
+    "check_fields",
+    "check_tensors",
+    "check_weights",
+    "load_checkpoint",
+    "load_header",
+    "load_optimizer",
+    "model_tensors",
+    "names_from_tensors",
+    "names_to_tensors",
+    "optimizer_tensors",
+    "reject_incomplete",
+    "save_checkpoint",
+    "stored_model",
+    "stored_settings",
+    "tensors_digest",
+    "this_version",
+    "written_by",
+]
+
+
+def names_to_tensors(names: np.ndarray | None) -> dict[str, Tensor]:
+    """Names as tensors: numbers, or the bytes of UTF-8 and where each name ends.
+
+    Example:
+        >>> names_to_tensors(np.array(["ab", "c"]))["names.ends"]
+        tensor([2, 3])
+    """
+    if names is None:
+        return {}
+    if names.dtype.kind == "i":
+        return {"names.numbers": torch.from_numpy(names)}
+    encoded = [name.encode("utf-8", "surrogatepass") for name in names.tolist()]
+    ends = np.cumsum([len(name) for name in encoded], dtype=np.int64)
+    text = np.frombuffer(b"".join(encoded), np.uint8).copy()
+    return {"names.text": torch.from_numpy(text), "names.ends": torch.from_numpy(ends)}
+
+
+def names_from_tensors(tensors: dict[str, Tensor], n: int) -> np.ndarray | None:
+    """The names that `names_to_tensors` wrote; refuses what it cannot have written.
+
+    Text comes as Python strings in an array of objects, so that it takes about as much memory as in the file. In one of
+    fixed width a single long name would make all others as long.
+
+    Example:
+        >>> names_from_tensors(names_to_tensors(np.array(["ab", "c"])), 2)
+        array(['ab', 'c'], dtype=object)
+    """
+    if "names.numbers" in tensors:
+        numbers = tensors["names.numbers"]
+        if numbers.dtype != torch.int64 or numbers.shape != (n,):
+            raise ValueError(f"it does not have a number for each of {n} points.")
+        return numbers.numpy()
+    if "names.text" not in tensors:
+        return None
+    text, ends = tensors["names.text"], tensors["names.ends"]
+    if text.dtype != torch.uint8 or ends.dtype != torch.int64 or text.dim() != 1 or ends.shape != (n,):
+        raise ValueError(f"it does not have a name for each of {n} points.")
+    edges = np.concatenate(([0], ends.numpy()))
+    if (np.diff(edges) < 0).any() or edges[-1] != len(text):
+        raise ValueError("its names do not follow each other.")
+    raw = text.numpy().tobytes()
+    pairs = zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True)
+    return np.fromiter((raw[a:b].decode("utf-8", "surrogatepass") for a, b in pairs), object, n)
+
 
 FORMAT = 2  # raised when a file of an older version can no longer be read
 _VERSION = re.compile(r"(\d{1,9})\.(\d{1,9})\.(\d{1,9})(?:\.dev(\d{1,9}))?")
@@ -147,3 +232,245 @@ def _order(said: Any) -> tuple[float, ...]:
         return ()
     *release, under_development = found.groups()
     return (*map(float, release), math.inf if under_development is None else float(under_development))
+
+
+M = TypeVar("M", bound=nn.Module)
+S = TypeVar("S")
+_PREFIX = "model."
+_LONGEST = 300  # characters of what was wrong, which may repeat what a file says
+# Of a prior and a posterior, which the record of a fit has too: files of version 0.1 do not have them.
+_DESCRIBED = ("family", "fixed_scale")
+_PRECISIONS = (torch.float32, torch.float64)
+
+
+@contextmanager
+def reject_incomplete(path: Path, otherwise: str) -> Iterator[None]:
+    """Say of which file it is that something is missing or wrong.
+
+    Example:
+        >>> with reject_incomplete(Path("model.safetensors"), "does not hold a whole model"):
+        ...     {}["columns"]
+        Traceback (most recent call last):
+        ...
+        ValueError: model.safetensors does not hold a whole model: it lacks 'columns'.
+    """
+    try:
+        yield
+    except UnknownNameError as error:
+        raise UnknownNameError(f"{path} needs what is not installed: {error}") from None
+    except KeyError as error:
+        raise ValueError(f"{path} {otherwise}: it lacks {str(error)[:_LONGEST]}.") from None
+    except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
+        if type(error) is ValueError and str(path) in str(error):
+            raise  # which says more
+        first = next(iter(str(error).splitlines()), type(error).__name__)  # torch goes on for a line per weight
+        raise ValueError(f"{path} {otherwise}: {first[:_LONGEST]}") from None
+
+
+def check_tensors(held: Mapping[str, Tensor], wanted: Mapping[str, Tensor]) -> None:
+    """Refuse tensors that are not those wanted: by name, shape, dtype, or because they are not finite.
+
+    Args:
+        held: What a file holds.
+        wanted: Tensors like those it should hold; their numbers are not looked at, and may be missing.
+
+    Example:
+        >>> check_tensors({"w": torch.ones(1)}, {"w": torch.ones(2, device="meta")})
+        Traceback (most recent call last):
+        ...
+        ValueError: its w has shape (1,), expected (2,).
+    """
+    for name in sorted(wanted.keys() ^ held.keys()):
+        if name in wanted and name.rpartition(".")[2] in _DESCRIBED:
+            continue
+        raise ValueError(f"it lacks {name}." if name in wanted else f"it has {name}, which does not belong there.")
+    for name, like in wanted.items():
+        if name not in held:
+            continue
+        tensor = held[name]
+        if tensor.shape != like.shape:
+            raise ValueError(f"its {name} has shape {tuple(tensor.shape)}, expected {tuple(like.shape)}.")
+        if tensor.dtype != like.dtype:
+            raise ValueError(f"its {name} is {_word(tensor.dtype)}, expected {_word(like.dtype)}.")
+        if not bool(torch.isfinite(tensor).all()):
+            raise ValueError(f"its {name} has values that are not finite.")
+
+
+def check_fields(said: Any, known: set[str], what: str, header: dict[str, Any]) -> None:
+    """Refuse fields that this version of horoball does not know, and say which version wrote them.
+
+    Example:
+        >>> check_fields({"depth": 3}, {"d"}, "model", {"version": "9.0.0"})
+        Traceback (most recent call last):
+        ...
+        ValueError: its model has the field 'depth', which horoball ... does not know. ...
+    """
+    if not isinstance(said, dict):
+        raise ValueError(f"its {what} is {str(said)[:40]!r}, not a record.")
+    for name in sorted(said.keys() - known):
+        raise ValueError(
+            f"its {what} has the field {name[:40]!r}, which horoball {this_version()} does not know. It was written by "
+            f"{written_by(header)}: use that version, or a newer one."
+        )
+
+
+def stored_settings(kind: type[S], said: Any, what: str, header: dict[str, Any]) -> S:
+    """Settings of a dataclass as a file has them.
+
+    Example:
+        >>> from dataclasses import dataclass
+        >>> @dataclass
+        ... class Cake:
+        ...     layers: int = 2
+        >>> stored_settings(Cake, {"layers": 3}, "cake", {})
+        Cake(layers=3)
+    """
+    check_fields(said, {field.name for field in fields(kind)}, what, header)  # type: ignore[arg-type]
+    return kind(**said)
+
+
+def stored_model(make: Callable[[], M], tensors: dict[str, Tensor], layers: int = 0) -> M:
+    """Make a model and give it its weights.
+
+    Args:
+        make: Makes the model as the file describes it. It is called twice, first without memory for the weights, so
+            that a description of a huge model beside a few weights takes none.
+        tensors: What is in the file; weights have names that begin with "model.".
+        layers: How many layers the description has. With fewer weights than that nothing is made.
+
+    Raises:
+        ValueError: The weights are not those of the description.
+
+    Example:
+        >>> held = {"model.weight": torch.ones(1, 2), "model.bias": torch.zeros(1)}
+        >>> stored_model(lambda: nn.Linear(2, 1), held).weight.data
+        tensor([[1., 1.]])
+        >>> stored_model(lambda: nn.Linear(10**12, 1), held)
+        Traceback (most recent call last):
+        ...
+        ValueError: its weight has shape (1, 2), expected (1, 1000000000000).
+    """
+    weights = _weights(tensors)
+    if layers > len(weights):
+        raise ValueError(f"it describes {layers:,} layers, and holds {len(weights)} weights.")
+    of_weights = (tensor.dtype for tensor in weights.values() if tensor.is_floating_point() and tensor.dim())
+    precision = next(of_weights, torch.float32)
+    if precision not in _PRECISIONS:
+        raise ValueError(f"its weights are {_word(precision)}, expected float32 or float64.")
+    with torch.device("meta"):
+        check_tensors(weights, make().to(precision).state_dict())
+    model = make().to(precision)  # the file's, whatever torch's default is now
+    model.load_state_dict(weights)
+    return model
+
+
+def check_weights(tensors: dict[str, Tensor], model: nn.Module) -> dict[str, Tensor]:
+    """The weights that a checkpoint has for a model, under the model's names; refuses those of another model.
+
+    Example:
+        >>> linear = nn.Linear(2, 1)
+        >>> list(check_weights(model_tensors(linear), linear))
+        ['weight', 'bias']
+    """
+    weights = _weights(tensors)
+    check_tensors(weights, model.state_dict())
+    return weights
+
+
+def model_tensors(model: nn.Module) -> dict[str, Tensor]:
+    """A model's weights under the names that they have in a file.
+
+    Example:
+        >>> list(model_tensors(nn.Linear(2, 1)))
+        ['model.weight', 'model.bias']
+    """
+    return {f"{_PREFIX}{name}": tensor for name, tensor in model.state_dict().items()}
+
+
+def tensors_digest(tensors: Mapping[str, Tensor], more: str = "") -> str:
+    """A digest of tensors with their names, shapes and dtypes, and of some text.
+
+    Example:
+        >>> tensors_digest({"a": torch.zeros(2)}) == tensors_digest({"a": torch.zeros(2, 1)})
+        False
+    """
+    digest = hashlib.sha256(more.encode())
+    for name, tensor in sorted(tensors.items()):
+        digest.update(f"\0{name}\0{tensor.dtype}\0{tuple(tensor.shape)}\0".encode())
+        digest.update(tensor.detach().cpu().contiguous().numpy().data)
+    return digest.hexdigest()[:32]
+
+
+def _weights(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {name.removeprefix(_PREFIX): tensor for name, tensor in tensors.items() if name.startswith(_PREFIX)}
+
+
+def _word(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
+
+
+_OPTIMIZER = "optimizer."
+
+
+def optimizer_tensors(optimizer: Adam) -> dict[str, Tensor]:
+    """The state of an optimizer as named tensors; none before its first step.
+
+    A parameter that has had no gradient yet has the state that Adam would begin with.
+
+    Example:
+        >>> w = torch.nn.Parameter(torch.ones(2)); optimizer = torch.optim.Adam([w])
+        >>> w.sum().backward(); optimizer.step()
+        >>> sorted(optimizer_tensors(optimizer))
+        ['optimizer.0.exp_avg', 'optimizer.0.exp_avg_sq', 'optimizer.0.step']
+    """
+    state = optimizer.state_dict()["state"]
+    if not state:
+        return {}
+    start = {name: torch.zeros_like(like) for name, like in _wanted(optimizer).items()}
+    return start | {f"{_OPTIMIZER}{index}.{key}": value for index, held in state.items() for key, value in held.items()}
+
+
+def load_optimizer(optimizer: Adam, tensors: dict[str, Tensor]) -> None:
+    """Put back the state that `optimizer_tensors` gave.
+
+    Args:
+        optimizer: A new optimizer of the same parameters.
+        tensors: What a checkpoint holds; names of this state begin with "optimizer.".
+
+    Raises:
+        ValueError: It is not the whole state of this optimizer.
+
+    Example:
+        >>> optimizer = torch.optim.Adam([torch.nn.Parameter(torch.ones(2))])
+        >>> load_optimizer(optimizer, {})
+        >>> load_optimizer(optimizer, {"optimizer.0.step": torch.tensor(1.0)})
+        Traceback (most recent call last):
+        ...
+        ValueError: it lacks optimizer.0.exp_avg.
+    """
+    held = {name: tensor for name, tensor in tensors.items() if name.startswith(_OPTIMIZER)}
+    if not held:
+        return
+    check_tensors(held, _wanted(optimizer))
+    state: dict[int, dict[str, Tensor]] = {}
+    for name, tensor in held.items():
+        index, key = name.removeprefix(_OPTIMIZER).split(".")
+        if key != "exp_avg" and bool((tensor < 0).any()):
+            raise ValueError(f"its {name} is negative.")
+        if key == "step" and float(tensor) != int(tensor):
+            raise ValueError(f"its {name} is {float(tensor):g}, not a number of steps.")
+        state.setdefault(int(index), {})[key] = tensor
+    optimizer.load_state_dict(optimizer.state_dict() | {"state": state})
+
+
+def _wanted(optimizer: Adam) -> dict[str, Tensor]:
+    """Tensors like those of the whole state, without their numbers."""
+    wanted: dict[str, Tensor] = {}
+    index = 0
+    for group in optimizer.param_groups:
+        moments = ["exp_avg", "exp_avg_sq", *(["max_exp_avg_sq"] if group["amsgrad"] else [])]
+        for parameter in group["params"]:
+            wanted |= {f"{_OPTIMIZER}{index}.{moment}": parameter.detach() for moment in moments}
+            wanted[f"{_OPTIMIZER}{index}.step"] = torch.zeros((), dtype=torch.float32)
+            index += 1
+    return wanted

@@ -2,6 +2,12 @@
 
 A step depends on (seed, epoch, step) and the weights alone: rows and noise are drawn anew from these numbers. A run
 that was stopped, killed or restarted therefore goes on as if nothing had happened, and n processes do what one would.
+
+The losses of the last steps, which a GPU has computed and the host has not seen.
+
+To look at a loss is to wait for it. On a CPU it is there at once, and a step whose loss is not finite is not taken.
+Another device is asked every few steps; meanwhile a flag there keeps Adam from taking such a step, so that the weights
+stay as they were before it.
 """
 
 from __future__ import annotations
@@ -12,27 +18,93 @@ import time
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import torch
 from torch import Tensor
 
-from horoball.data.tables.table import Order, Step
-from horoball.numerics.random import rank_noise
-from horoball.runtime.stopping import finishing, stop_requested
-from horoball.storage.atomic import clear_parts
-from horoball.storage.lock import only_run
-from horoball.storage.restore import check_weights
-from horoball.training.config import TrainConfig
-from horoball.training.convergence import early_end, warn_if_diverged, warn_if_unfinished
-from horoball.training.engine import engine, release, summed
-from horoball.training.progress import Progress, Silent
-from horoball.training.record import FitRecord
-from horoball.training.resident import resident
+from horoball.geometry.random import rank_noise
+from horoball.process import finishing, stop_requested
+from horoball.storage.checkpoint import check_weights
+from horoball.storage.whole import clear_parts, only_run
+from horoball.tables.table import Order, Step
+from horoball.training.config import FitRecord, TrainConfig
+from horoball.training.engine import engine, release, resident, summed
+from horoball.training.progress import Progress, Silent, early_end, warn_if_diverged, warn_if_unfinished
 from horoball.training.state import LAST, State, check_trained, load_best, restore, run_digest, save, save_best
-from horoball.training.step_losses import StepLoss, StepLosses
 
-__all__ = ["Interrupted", "Objective", "Source", "run_loop"]
+__all__ = ["Interrupted", "Objective", "Source", "StepLoss", "StepLosses", "run_loop"]
+
+_EVERY = 16  # steps between looks at a device that is not the CPU
+
+
+class StepLoss(NamedTuple):
+    """What one step came to.
+
+    Example:
+        >>> StepLoss(1, None, [1.0], [1.0]).mine
+        [1.0]
+    """
+
+    number: int  # of the step in its epoch, from 1 on
+    batch: Any  # a `Step`
+    sums: list[float]  # of the objective's terms, over all ranks
+    mine: list[float]  # the same of this rank
+
+
+class StepLosses:
+    """Losses by step, until they are read.
+
+    Args:
+        fabric: The engine.
+
+    Example:
+        >>> from horoball.training.engine import engine
+        >>> with engine() as fabric:
+        ...     losses = StepLosses(fabric)
+        ...     losses.add(1, None, torch.tensor([2.0, 1.0]))
+        ...     (step,), stopping = losses.read(stop=False)()
+        >>> step.sums, stopping
+        ([2.0, 1.0], False)
+    """
+
+    def __init__(self, fabric: Any) -> None:
+        self.fabric, self.at_once = fabric, fabric.device.type == "cpu"
+        self._held: list[tuple[int, Any, Tensor]] = []
+
+    def add(self, number: int, batch: Any, losses: Tensor) -> None:
+        """Keep the losses of a step."""
+        self._held.append((number, batch, losses.detach()))
+
+    @property
+    def due(self) -> bool:
+        """Whether it is time to read; ranks that have taken as many steps agree."""
+        return self.at_once or len(self._held) >= _EVERY
+
+    def read(self, *, stop: bool) -> Callable[[], tuple[list[StepLoss], bool]]:
+        """Start to read all that is held; the call gives the steps, and whether any rank wants to stop.
+
+        All ranks learn the same sums and so stop at the same step, on a signal or on a loss that is not finite; none is
+        left waiting for another. The sums travel while the gradients are computed.
+        """
+        held, self._held = self._held, []
+        mine = torch.stack([losses for *_, losses in held]).tolist() if held else []
+        over_ranks = summed(self.fabric, [*(value for values in mine for value in values), float(stop)])
+
+        def steps() -> tuple[list[StepLoss], bool]:
+            *sums, stopping = over_ranks()
+            terms = len(sums) // max(1, len(held))
+            parts = [sums[i * terms : (i + 1) * terms] for i in range(len(held))]
+            own = zip(held, parts, mine, strict=True)
+            return [StepLoss(number, batch, sums, mine) for (number, batch, _), sums, mine in own], bool(stopping)
+
+        return steps
+
+    def guard(self, optimizer: torch.optim.Optimizer, loss: Tensor) -> None:
+        """Keep a step from being taken if its loss is not finite, without looking at it."""
+        if not self.at_once:
+            optimizer.found_inf = (~loss.detach().isfinite()).float()  # type: ignore[attr-defined]
+
 
 _MIN_SECONDS_BETWEEN_CHECKPOINTS = (
     1.0  # seconds between checkpoints at the ends of epochs: shorter ones are sooner done again than written
@@ -103,9 +175,9 @@ def run_loop(
         record: Record of the fit, stored in the checkpoints and checked on resume.
 
     Example:
-        >>> from horoball.data import ArrayTable
-        >>> from horoball.models import VAE, ModelConfig
-        >>> from horoball.training.table.objective import TableObjective
+        >>> from horoball.tables import ArrayTable
+        >>> from horoball.vae import VAE, ModelConfig
+        >>> from horoball.vae.train import TableObjective
         >>> config = TrainConfig(max_epochs=2)
         >>> objective = TableObjective(VAE.from_config(ModelConfig(features=3, hidden=(8,))), config)
         >>> len(run_loop(objective, ArrayTable(torch.randn(64, 3)), config).history)

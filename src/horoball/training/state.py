@@ -3,6 +3,8 @@
 `last.safetensors` is the checkpoint to resume from, `best.safetensors` the weights of the best validation loss,
 `metrics.jsonl` a line of numbers for every epoch, and `model.safetensors` the finished model. All but the metrics carry
 the run's digest, so that files of different runs are not mixed up.
+
+The metrics of every epoch, as a file may have them.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ import math
 import os
 import sys
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,23 +22,25 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from horoball.storage.atomic import write_whole
-from horoball.storage.checkpoint import load_checkpoint, load_header, save_checkpoint, this_version, written_by
-from horoball.storage.folder import read_file
-from horoball.storage.optimizer import load_optimizer, optimizer_tensors
-from horoball.storage.outputs import check_folder
-from horoball.storage.restore import (
+from horoball.storage.checkpoint import (
     check_fields,
     check_tensors,
     check_weights,
+    load_checkpoint,
+    load_header,
+    load_optimizer,
     model_tensors,
+    optimizer_tensors,
     reject_incomplete,
+    save_checkpoint,
     stored_settings,
     tensors_digest,
+    this_version,
+    written_by,
 )
-from horoball.training.config import TrainConfig
-from horoball.training.history import stored_history
-from horoball.training.record import FitRecord, stored_record
+from horoball.storage.outputs import check_folder, read_file
+from horoball.storage.whole import write_whole
+from horoball.training.config import FitRecord, TrainConfig, stored_record
 
 __all__ = [
     "BEST",
@@ -45,6 +50,7 @@ __all__ = [
     "METRICS",
     "PLACES",
     "RUN_FILES",
+    "SHOWN",
     "State",
     "check_output_dir",
     "check_resumable",
@@ -54,7 +60,45 @@ __all__ = [
     "run_digest",
     "save",
     "save_best",
+    "stored_history",
 ]
+
+SHOWN = ("loss", "kl", "c")  # what `info` shows of an epoch
+_NAME = 40  # characters of a metric's name, at most
+
+
+def stored_history(lines: Any, wanted: Sequence[str] = SHOWN) -> list[dict[str, float]]:
+    """The metrics of the epochs 1, 2, … in their order; refuses what no run can have left.
+
+    A line is a dict from names to finite numbers: it is written to `metrics.jsonl` again when a run goes on.
+
+    Args:
+        lines: What a checkpoint has as history.
+        wanted: Metrics that every epoch must have.
+
+    Example:
+        >>> stored_history([{"epoch": 1.0, "loss": 3.0}], ["loss"])
+        [{'epoch': 1.0, 'loss': 3.0}]
+        >>> stored_history([{"epoch": 1.0, "loss": "$(rm)"}], ["loss"])
+        Traceback (most recent call last):
+        ...
+        ValueError: its history has no number for 'loss' in epoch 1.
+    """
+    if not isinstance(lines, list) or not all(isinstance(line, dict) for line in lines):
+        raise ValueError("its history is no list of epochs.")
+    for number, line in enumerate(lines, 1):
+        for name, value in line.items():
+            if not name.isidentifier() or not name.isascii() or len(name) > _NAME:
+                raise ValueError(f"its history has the metric {name[:_NAME]!r}, which is no name.")
+            if type(value) not in (int, float) or not math.isfinite(value):
+                raise ValueError(f"its history has no number for {name!r} in epoch {number}.")
+        for name in ("epoch", *wanted):
+            if name not in line:
+                raise ValueError(f"its history has no {name!r} in epoch {number}.")
+        if line["epoch"] != number:
+            raise ValueError(f"its history has epoch {line['epoch']:g} in place {number}.")
+    return lines
+
 
 LAST, BEST, METRICS, FINAL = "last.safetensors", "best.safetensors", "metrics.jsonl", "model.safetensors"
 GRAPH, PLACES = "graph.safetensors", "places.safetensors"  # of a graph, and of the groups of a tree
@@ -312,8 +356,8 @@ def check_resumable(folder: Path | None, record: FitRecord) -> None:
     `restore` checks this too; callers with long work to do before training check it first.
 
     Example:
-        >>> from horoball.models import GraphConfig
-        >>> from horoball.training.graph.record import GraphRecord
+        >>> from horoball.graphs import GraphConfig
+        >>> from horoball.graphs.run import GraphRecord
         >>> record = GraphRecord(model=GraphConfig(nodes=4), training=TrainConfig(), edges=3, digest="0f")
         >>> check_resumable(Path("no such folder"), record)
     """

@@ -1,11 +1,26 @@
-"""`view`: an embedding as a page to look at."""
+"""`view`: an embedding as a page to look at.
+
+The page as one file: its sources joined, its data escaped, its policy strict.
+
+Note [Escaping]: data never become markup. Numbers are base64, names are JSON in a block that no browser runs, with the
+characters that could end the block written as escapes; the script puts them on the page as text only. The policy lets
+the one script run by its hash and forbids every request, so a name that did become markup still could do nothing.
+
+`view_tree`: a tree as a page to look at, without a map.
+"""
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import html
+import json
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -13,17 +28,127 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from horoball.data.tables.number_arrays import check_unmasked
-from horoball.hierarchy.trees import Tree
-from horoball.manifolds import PoincareBall
-from horoball.manifolds.projection import project
-from horoball.storage.atomic import write_whole
-from horoball.viewer.atlas import make_atlas
-from horoball.viewer.columns import make_columns
-from horoball.viewer.document import document
-from horoball.viewer.payload import Payload, add_column, add_edges, add_levels, add_points, add_scale, add_tree
+from horoball.geometry.ball import PoincareBall
+from horoball.geometry.coordinates import project
+from horoball.storage.whole import write_whole
+from horoball.tables.numbers import check_unmasked
+from horoball.trees.tree import Tree
+from horoball.viewer.payload import (
+    Payload,
+    add_column,
+    add_edges,
+    add_levels,
+    add_points,
+    add_scale,
+    add_tree,
+    make_atlas,
+    make_columns,
+)
 
-__all__ = ["View", "view", "view_points"]
+__all__ = [
+    "SCRIPTS",
+    "TREE_SCRIPTS",
+    "View",
+    "document",
+    "frame_policy",
+    "safe_json",
+    "view",
+    "view_points",
+    "view_tree",
+]
+
+# In the order of use: they share one scope.
+SCRIPTS = (
+    "mobius.js",
+    "data.js",
+    "palette.js",
+    "shaders.js",
+    "renderer.js",
+    "nearest.js",
+    "scene.js",
+    "coloring.js",
+    "ground.js",
+    "frames.js",
+    "names.js",
+    "density.js",
+    "overlay.js",
+    "details.js",
+    "legend.js",
+    "search.js",
+    "selection.js",
+    "picture.js",
+    "link.js",
+    "input.js",
+    "main.js",
+)
+# Of a page with a tree, before the last one.
+TREE_SCRIPTS = ("clades.js", "branches.js", "dendrogram.js", "skeleton.js", "browsing.js", "treeinput.js")
+
+
+def document(meta: dict[str, Any], data: bytes) -> str:
+    r"""The whole page.
+
+    Args:
+        meta: What the page is told, as `Payload.meta`.
+        data: The bytes of all arrays.
+
+    Example:
+        >>> page = document({"title": "</script>"}, b"")
+        >>> page.count("</script>"), r"\u003c/script\u003e" in page
+        (3, True)
+    """
+    style, script = _source("page.css"), _script("tree" in meta)
+    parts = {
+        "policy": (
+            f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; img-src data: blob:; "
+            "connect-src 'none'; base-uri 'none'; form-action 'none'"
+        ),
+        "style": style,
+        "meta": safe_json(meta),
+        "arrays": base64.b64encode(data).decode("ascii"),
+        "script": script,
+    }
+    # In one pass: a name that reads {{script}} stays a name.
+    return re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found[1]], _source("page.html"))
+
+
+def frame_policy() -> str:
+    """What a page that shows a map in a frame must allow in its own policy, which holds in the frame too.
+
+    Example:
+        >>> frame_policy().startswith("script-src 'sha256-")
+        True
+    """
+    return f"script-src '{_hash(_script(tree=False))}'; img-src data: blob:"
+
+
+def safe_json(value: Any) -> str:
+    r"""JSON that cannot end the block it stands in.
+
+    Example:
+        >>> safe_json("<!-- & -->")
+        '"\\u003c!-- \\u0026 --\\u003e"'
+    """
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    # Half a surrogate pair, as a file name may hold, has no UTF-8: it is written as an escape too.
+    return re.sub("[<>&\u2028\u2029\ud800-\udfff]", lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+@cache
+def _source(name: str) -> str:
+    return files("horoball.viewer").joinpath("page", name).read_text(encoding="utf-8")
+
+
+@cache
+def _script(tree: bool) -> str:
+    names = (*SCRIPTS[:-1], *TREE_SCRIPTS, SCRIPTS[-1]) if tree else SCRIPTS
+    # Without comments, empty lines and indentation, a twentieth of the page: no string of the sources depends on them.
+    body = re.sub(r"^ *(//.*)?\n|^ +", "", "\n".join(_source(name) for name in names), flags=re.MULTILINE)
+    return f'"use strict";\n(() => {{\n{body}}})();\n'
+
+
+def _hash(text: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode("ascii")
 
 
 @dataclass(frozen=True)
@@ -199,3 +324,43 @@ def _names(labels: Any, n: int) -> list[str]:
     if len(names) != n:
         raise ValueError(f"labels must name every point: got {len(names)} names for {n} points.")
     return names
+
+
+_GROUPS = 8  # branches that get a color of their own where there is no column to color by
+
+
+def view_tree(
+    tree: Tree,
+    columns: Any = None,
+    labels: Any = None,
+    color: str | None = None,
+    title: str = "",
+    path: str | Path | None = None,
+) -> View:
+    """One HTML file with a tree to browse; it needs no network. For a tree beside its map, see `view`.
+
+    Args:
+        tree: The tree.
+        columns: Values of the rows to show and to color branches by: a dict from names to arrays, or a pandas or
+            polars data frame. Without any, the largest branches have colors.
+        labels: Names of the rows, to search for; the tree's own names where each row is a leaf.
+        color: Name of the column that colors the branches at first; the first one without it.
+        title: Title of the page.
+        path: Where to write the page; without it, it is only returned.
+
+    Example:
+        >>> tree = Tree.from_merges([[0, 1], [2, 3]], [1.0, 3.0], names=["cat", "dog", "oak"])
+        >>> view_tree(tree, {"kingdom": ["animal", "animal", "plant"]})
+        View(... characters)
+    """
+    n = tree.leaves if tree.leaf is None else len(tree.leaf)
+    if columns is None:
+        group = tree.cut(min(_GROUPS, tree.leaves))
+        columns = {"branch": group if tree.leaf is None else group[tree.leaf]}
+    payload = Payload()
+    payload.meta["n"] = n
+    add_rows(payload, n, columns=columns, labels=labels, color=color, tree=tree, title=title)
+    shown = View(document(payload.meta, payload.data))
+    if path is not None:
+        shown.save(path)
+    return shown

@@ -1,3 +1,0 @@
-"""What a file may be: names, limits by size, damaged contents."""
-
-__all__: list[str] = []

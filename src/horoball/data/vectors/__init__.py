@@ -1,3 +1,0 @@
-"""Vectors, one in each row, as embedding models and vector databases give them."""
-
-__all__: list[str] = []

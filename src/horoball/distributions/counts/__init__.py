@@ -1,3 +1,0 @@
-"""Distributions of counts."""
-
-__all__: list[str] = []

@@ -1,0 +1,174 @@
+"""Hand-written gradients, and what becomes of them when they are differentiated again.
+
+A backward that is written by hand is fast and accurate, and knows first derivatives only. Asked for more, it either
+hands over to a plain formula that autograd differentiates as often as it likes (`differentiated_by`), or raises
+(`first_order`). `torch.func` sees neither: inside its transforms (`kernels.transformed`) functions take
+the plain formula from the start.
+
+What a compiled graph is told of a function.
+
+Buffers that follow from a module's settings, and are no part of its weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, Self, TypeVar
+
+import torch
+from torch import Tensor, nn
+
+from horoball.geometry.curvature import load
+
+__all__ = ["Constants", "constant_when_compiled", "differentiated_by", "first_order"]
+
+F = TypeVar("F", bound=Callable[..., object])
+
+
+def constant_when_compiled(function: F) -> F:
+    """Let a compiled graph hold the result as a constant, and not trace through the function.
+
+    `torch.compiler.assume_constant_result` sets the same mark, but imports all of Dynamo to do so, a second and more
+    whenever a program starts. The tests that compile without a graph break hold torch to it.
+
+    Example:
+        >>> @constant_when_compiled
+        ... def rule() -> tuple[float, ...]:
+        ...     return (0.5, 0.5)
+        >>> rule()
+        (0.5, 0.5)
+    """
+    function._dynamo_marked_constant = True  # type: ignore[attr-defined]
+    return function
+
+
+class Constants(nn.Module):
+    """A module with constant buffers, which are not in its state dict.
+
+    Made on the meta device they have no numbers, and no state dict brings them: `to_empty` would leave whatever is in
+    memory. They are made anew instead.
+
+    Example:
+        >>> class Shifted(Constants):
+        ...     def __init__(self) -> None:
+        ...         super().__init__()
+        ...         self.keep_constants()
+        ...     def constants(self) -> dict[str, Tensor]:
+        ...         return {"shift": torch.ones(2)}
+        >>> with torch.device("meta"):
+        ...     module = Shifted()
+        >>> module.to_empty(device="cpu").shift
+        tensor([1., 1.])
+    """
+
+    def constants(self) -> dict[str, Tensor]:
+        """The buffers by name, from the module's settings alone.
+
+        Example:
+            >>> Constants().constants()
+            {}
+        """
+        return {}
+
+    def keep_constants(self) -> None:
+        """Register the buffers; to be called when the settings are known.
+
+        Example:
+            >>> Constants().keep_constants()
+        """
+        for name, value in self.constants().items():
+            self.register_buffer(name, value, persistent=False)
+
+    def _apply(self, fn: Callable[..., Any], recurse: bool = True) -> Self:
+        names = (
+            self.constants() if any(buffer is not None and buffer.is_meta for buffer in self._buffers.values()) else {}
+        )
+        before = {name: held for name in names if (held := self._buffers[name]) is not None and held.is_meta}
+        super()._apply(fn, recurse)
+        if any(not getattr(self, name).is_meta for name in before):
+            with torch.device("cpu"):
+                made = self.constants()
+            for name, was in before.items():
+                now = getattr(self, name)
+                # By way of the dtype that it had: a change of precision does not bring digits.
+                self._buffers[name] = made[name].to(was.dtype).to(device=now.device, dtype=now.dtype)
+        return self
+
+
+class _NoSecondDerivative(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, *linked: Tensor) -> Tensor:
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> Tensor:
+        raise RuntimeError(
+            "Second derivatives of this operation are not implemented. Use horoball.geometry.gyrovector, which can be "
+            "differentiated any number of times, or a gradient without create_graph=True."
+        )
+
+
+def first_order(backward: Callable[..., Any]) -> Callable[..., Any]:
+    """Mark a backward as giving first derivatives only: differentiating its result raises.
+
+    `torch.autograd.function.once_differentiable` stays silent when the incoming gradient needs no gradient itself: a
+    gradient penalty would then count for nothing. The result is linked to all that it was computed from, so that
+    `torch.autograd.functional.hessian` meets the error too, and not a gradient of zeros. The inputs have to be saved.
+
+    Example:
+        >>> from horoball import HyperbolicRadius, PoincareBall
+        >>> scale = torch.ones((), requires_grad=True)
+        >>> r = HyperbolicRadius(3, scale, PoincareBall()).rsample()
+        >>> (g,) = torch.autograd.grad(r, scale, create_graph=True)
+        >>> torch.autograd.grad(g, scale)
+        Traceback (most recent call last):
+        ...
+        RuntimeError: Second derivatives of this operation are not implemented...
+    """
+
+    @wraps(backward)
+    def guarded(ctx: Any, *grads: Tensor) -> Any:
+        if torch.compiler.is_compiling() or not torch.is_grad_enabled():
+            return backward(ctx, *grads)
+        with torch.no_grad():
+            result = backward(ctx, *grads)
+        linked = [x for x in (*grads, *ctx.saved_tensors) if isinstance(x, Tensor) and x.requires_grad]
+        parts = result if isinstance(result, tuple) else (result,)
+        marked = tuple(_NoSecondDerivative.apply(x, *linked) if isinstance(x, Tensor) else x for x in parts)
+        return marked if isinstance(result, tuple) else marked[0]
+
+    return guarded
+
+
+def differentiated_by(plain: Callable[..., Tensor]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Mark a backward as giving first derivatives, with a plain formula of the same function for higher ones.
+
+    The plain formula takes the inputs of the function, whose tensors are the first that `curvature.save` has kept.
+
+    Example:
+        >>> from horoball.geometry import PoincareBall
+        >>> y = torch.zeros(2)
+        >>> torch.autograd.functional.hessian(lambda z: PoincareBall().dist(z, y), torch.tensor([0.0, 2.0])).diag()[0]
+        tensor(0.5000)
+    """
+
+    def mark(backward: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(backward)
+        def guarded(ctx: Any, grad: Tensor, *rest: Any) -> Any:
+            if torch.compiler.is_compiling() or not torch.is_grad_enabled():
+                return backward(ctx, grad, *rest)
+            c, saved = load(ctx)
+            # Views, because a tensor that is two of the inputs would be given the gradient of both twice.
+            given = *saved[: len(ctx.needs_input_grad) - 1], c
+            inputs = [x.view_as(x) if isinstance(x, Tensor) else x for x in given]
+            wanted = [i for i, needed in enumerate(ctx.needs_input_grad) if needed]
+            found = torch.autograd.grad(
+                plain(*inputs), [inputs[i] for i in wanted], grad, create_graph=True, materialize_grads=True
+            )
+            by_place = dict(zip(wanted, found, strict=True))
+            return tuple(by_place.get(i) for i in range(len(inputs)))
+
+        return guarded
+
+    return mark

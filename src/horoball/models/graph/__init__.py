@@ -1,3 +1,0 @@
-"""The VAE of a graph: free or convolutional encoder, edge decoders, sums over pairs."""
-
-__all__: list[str] = []

@@ -1,3 +1,0 @@
-"""Numerical building blocks: stable kernels, quadrature, autograd helpers, random numbers."""
-
-__all__: list[str] = []

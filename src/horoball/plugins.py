@@ -1,0 +1,267 @@
+"""What other packages bring: plugins that register classes and readers, optional dependencies, and the table formats.
+
+Plugins: modules of other installed packages that register likelihoods, posterior families or readers.
+
+A package names its module under the entry-point group `horoball.plugins`. Only what is installed is imported: neither a
+run's folder nor a data file can name a module to import.
+
+Classes by name: those of horoball, and those that plugins register.
+
+Optional dependencies, imported where they are used: the error says which extra to install.
+
+Table formats that come with the package: which module reads files with which ending.
+
+This module imports nothing, so that the help text of a command can name the formats without importing torch. The
+readers register themselves with `horoball.tables.formats.table_reader`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import warnings
+from collections.abc import Iterator
+from importlib.metadata import entry_points
+from threading import RLock
+from types import ModuleType
+from typing import Any, Generic, TypeVar
+
+__all__ = [
+    "GROUP",
+    "TABLE_FORMATS",
+    "Registry",
+    "UnknownNameError",
+    "load_plugins",
+    "one_of",
+    "require_anndata",
+    "require_faiss",
+    "require_geometric",
+    "require_geoopt",
+    "require_networkx",
+    "require_openpyxl",
+    "require_pyplot",
+]
+
+GROUP = "horoball.plugins"
+_lock = RLock()  # a plugin may ask a registry while it is imported
+_loaded = False
+
+
+def load_plugins() -> None:
+    """Import the modules of all installed plugins, once per process.
+
+    Raises:
+        ImportError: A plugin could not be imported; the message names its package.
+
+    Example:
+        >>> load_plugins()
+    """
+    global _loaded
+    with _lock:
+        if _loaded:
+            return
+        _loaded = True
+        for entry in entry_points(group=GROUP):
+            try:
+                entry.load()
+            except Exception as error:
+                _loaded = False  # the next one who asks is told as well
+                package = entry.dist.name if entry.dist is not None else entry.value
+                raise ImportError(
+                    f"The plugin {entry.value!r} of the package {package!r} cannot be imported: "
+                    f"{type(error).__name__}: {error} Update or uninstall {package!r}."
+                ) from error
+
+
+T = TypeVar("T", bound=type)
+_LONGEST = 40  # characters of a name in a message: it may come from a file
+
+
+class UnknownNameError(ValueError):
+    """Nothing is registered under a name.
+
+    Example:
+        >>> issubclass(UnknownNameError, ValueError)
+        True
+    """
+
+
+class Registry(Generic[T]):
+    """Classes by their `name`. Plugins are imported when a name is not known, or when all names are asked for.
+
+    Args:
+        what: What the classes are called in messages.
+
+    Example:
+        >>> shapes: Registry[type] = Registry("shape")
+        >>> @shapes.register
+        ... class Round:
+        ...     name = "round"
+        >>> shapes["round"].__name__, list(shapes)
+        ('Round', ['round'])
+        >>> shapes["square"]
+        Traceback (most recent call last):
+        ...
+        horoball.plugins.UnknownNameError: Unknown shape 'square'. Choose one of: round. A shape of another ...
+    """
+
+    def __init__(self, what: str) -> None:
+        self.what = what
+        self._classes: dict[str, T] = {}
+
+    def register(self, kind: T) -> T:
+        """Add a class under its `name`; also a decorator. The same class may be registered again, as notebooks do.
+
+        Raises:
+            ValueError: Another class has this name.
+        """
+        name = getattr(kind, "name", None)
+        if not isinstance(name, str) or not name:
+            raise TypeError(f"{kind.__name__} needs a class attribute `name`, a text, to be registered under.")
+        other = self._classes.get(name, kind)
+        if (other.__module__, other.__qualname__) != (kind.__module__, kind.__qualname__):
+            raise ValueError(
+                f"The {self.what} {name!r} is {other.__module__}.{other.__qualname__} already. Choose another name "
+                f"for {kind.__module__}.{kind.__qualname__}."
+            )
+        self._classes[name] = kind
+        return kind
+
+    def check(self, name: str) -> None:
+        """Reject a name under which nothing is registered.
+
+        Raises:
+            UnknownNameError: The message lists the names there are.
+        """
+        if name not in self._classes:
+            load_plugins()
+        if name not in self._classes:
+            shown = repr(name) if len(name) <= _LONGEST else f"{name[:_LONGEST]!r}…"
+            raise UnknownNameError(
+                f"Unknown {self.what} {shown}. Choose one of: {', '.join(self._classes)}. A {self.what} of another "
+                "package needs that package installed."
+            )
+
+    def __getitem__(self, name: str) -> T:
+        """The class of a name; see `check`."""
+        self.check(name)
+        return self._classes[name]
+
+    def __iter__(self) -> Iterator[str]:
+        """The names, in the order in which they were registered."""
+        load_plugins()
+        return iter(self._classes.copy())
+
+
+def require_anndata() -> Any:
+    """The module anndata, from the extra `cells`.
+
+    Raises:
+        ImportError: It is not installed; the message says how to install it.
+
+    Example:
+        >>> require_anndata().AnnData.__name__
+        'AnnData'
+    """
+    return _required("anndata", "Cells need anndata", "cells")
+
+
+def require_faiss() -> Any:
+    """The module faiss, from the extra `search`.
+
+    Example:
+        >>> require_faiss().IndexFlatIP(3).d
+        3
+    """
+    return _required("faiss", "Search needs FAISS", "search")
+
+
+def require_geoopt() -> Any:
+    """The module geoopt, from the extra `benchmarks`.
+
+    Example:
+        >>> require_geoopt().Manifold.__name__
+        'Manifold'
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of torch.jit.script, at import
+        return _required("geoopt", "GeooptBall needs geoopt", "benchmarks")
+
+
+def require_openpyxl() -> Any:
+    """The module openpyxl, from the extra `excel`.
+
+    Example:
+        >>> callable(require_openpyxl)
+        True
+    """
+    return _required("openpyxl", "Spreadsheets (.xlsx) need openpyxl", "excel")
+
+
+def require_pyplot() -> Any:
+    """The module matplotlib.pyplot, from the extra `plot`.
+
+    Example:
+        >>> require_pyplot().__name__
+        'matplotlib.pyplot'
+    """
+    return _required("matplotlib.pyplot", "Plots need matplotlib", "plot")
+
+
+def require_networkx() -> Any:
+    """The module networkx, which comes with the extra `graph`.
+
+    Example:
+        >>> require_networkx().DiGraph().number_of_nodes()
+        0
+    """
+    return _required("networkx", "A networkx graph needs networkx", "graph")
+
+
+def require_geometric(module: str) -> Any:
+    """A module of PyTorch Geometric, from the extra `graph`.
+
+    Args:
+        module: Its name below `torch_geometric`.
+
+    Example:
+        >>> require_geometric("nn").GCNConv.__name__
+        'GCNConv'
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch_geometric calls the deprecated torch.jit.script when it is imported
+        _required("torch_geometric", "This needs PyTorch Geometric", "graph")
+        return importlib.import_module(f"torch_geometric.{module}")
+
+
+def _required(module: str, need: str, extra: str) -> ModuleType:
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError:
+        raise ImportError(f'{need}. Install it with: pip install "horoball[{extra}]".') from None
+
+
+TABLE_FORMATS = {
+    ".csv": "horoball.tables.delimited",
+    ".tsv": "horoball.tables.delimited",
+    ".parquet": "horoball.tables.parquet",
+    ".csv.gz": "horoball.tables.frames",
+    ".tsv.gz": "horoball.tables.frames",
+    ".zip": "horoball.tables.frames",
+    ".xlsx": "horoball.tables.frames",
+    ".feather": "horoball.tables.frames",
+    ".arrow": "horoball.tables.frames",
+    ".jsonl": "horoball.tables.frames",
+    ".npy": "horoball.tables.numpy_files",
+    ".npz": "horoball.tables.numpy_files",
+    ".h5ad": "horoball.tables.anndata",
+}
+
+
+def one_of(endings: list[str]) -> str:
+    """Endings as words of a sentence.
+
+    Example:
+        >>> one_of([".csv", ".npy", ".h5ad"])
+        '.csv, .npy or .h5ad'
+    """
+    return " or ".join(filter(None, [", ".join(endings[:-1]), endings[-1]]))

@@ -1,0 +1,438 @@
+"""Parquet files before they are read: folders of them, the types that they share, and how large their pages are.
+
+Parquet files of a folder: which of them hold its rows, and which folders have a log that tells.
+
+One schema for the Parquet files of a folder: what a column is in all of them, or which of them disagree.
+
+What the pages of a small Parquet file become when they are read.
+
+Footers say how large a file's columns are, but a reader allocates what the header of each page says, and decodes as
+many values as it counts: a page of a hundred kilobytes may tell of gigabytes, and a run of one number of billions of
+values. Headers are written in Thrift's compact protocol.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+from collections.abc import Collection, Iterable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from horoball.plugins import TABLE_FORMATS
+from horoball.tables.limits import allowed
+
+__all__ = [
+    "LOOKED_THROUGH",
+    "Chunk",
+    "check_pages",
+    "check_single",
+    "common_schema",
+    "is_number_type",
+    "parquet_files",
+    "shown_type",
+]
+
+_DELTA, _HUDI, _ICEBERG = "_delta_log", ".hoodie", "metadata"
+# What reads the rows of these, and gives them to us as an Arrow table.
+_READS = {
+    "a Delta table": "deltalake.DeltaTable(path).to_pyarrow_table()",
+    "an Iceberg table": "pyiceberg.table.StaticTable.from_metadata(path).scan().to_arrow()",
+    "a Hudi table": "spark.read.format('hudi').load(path).toPandas()",
+}
+_OTHERS = (*(ending for ending in TABLE_FORMATS if ending != ".parquet"), ".pq", ".orc", ".avro")
+_log = logging.getLogger("horoball")
+
+
+def parquet_files(path: str) -> list[str]:
+    """The Parquet files that a path stands for: itself, or those of a folder and its subfolders, in the order of names.
+
+    Names that begin with a dot or an underscore are what systems leave beside the rows, as `_metadata` and `.x.crc`;
+    they are not read, as in Spark and Arrow.
+
+    Raises:
+        ValueError: The folder holds no such file, or is one of a format that keeps deleted rows in such files.
+
+    Example:
+        >>> parquet_files("s3://rows/part.parquet")
+        ['s3://rows/part.parquet']
+    """
+    if "://" in path or not Path(path).is_dir():
+        return [path]
+    _refuse_format(path)
+    found, others = [], []
+    for top, folders, files in os.walk(path):
+        folders[:] = sorted(name for name in folders if not _is_hidden(name))
+        for name in folders:
+            _refuse_folder(path, Path(top) / name)
+        for name in sorted(files):
+            if not _is_hidden(name) and name.lower().endswith(".parquet"):
+                found.append(str(Path(top) / name))
+            elif not _is_hidden(name) and name.lower().endswith(_OTHERS):
+                others.append(name)
+    if not found:
+        raise ValueError(f"The folder {path} holds no .parquet files.")
+    if others:
+        _log.warning(
+            "Not read, as %s is a folder of Parquet files: %s.", path, ", ".join(name[:40] for name in others[:5])
+        )
+    return sorted(found)
+
+
+def _is_hidden(name: str) -> bool:
+    return name.startswith((".", "_"))
+
+
+def _refuse_format(path: str) -> None:
+    """Refuse a folder that belongs to a table whose log says which of its files, and which of their rows, are left."""
+    folder = Path(path).resolve()
+    for place in (folder, *folder.parents):
+        kind = None
+        if (place / _DELTA).is_dir():
+            kind = "a Delta table"
+        elif (place / _HUDI).is_dir():
+            kind = "a Hudi table"
+        elif any((place / _ICEBERG).glob("*.metadata.json")) or (place / _ICEBERG / "version-hint.text").exists():
+            kind = "an Iceberg table"
+        if kind is not None:
+            of = "" if place == folder else f" part of {place},"
+            raise ValueError(
+                f"{path} is{of} {kind}. Its Parquet files hold deleted and replaced rows too, so it is not read as a "
+                f"folder of files. In Python, pass the table that {_READS[kind]} gives; for a command, write that to a "
+                ".parquet file first."
+            )
+
+
+def _refuse_folder(path: str, folder: Path) -> None:
+    name = folder.name
+    if folder.is_symlink():
+        raise ValueError(f"{path} holds a link to another folder, {name!r}, which is not followed. Give that one too.")
+    if "=" in name:
+        raise ValueError(
+            f"{path} is partitioned: the folder {name[:60]!r} holds the value of a column in its name, which would be "
+            "lost. In Python, pass pyarrow.dataset.dataset(path, partitioning='hive').to_table(); for a command, write "
+            "that to a .parquet file first."
+        )
+
+
+_LONGEST = 60  # characters of the name of a type
+
+
+def common_schema(schemas: Sequence[Any], paths: Sequence[str], chosen: Collection[str] | None = None) -> Any:
+    """The Arrow schema that all files can be read by.
+
+    Whole numbers, other numbers and decimals are numbers, text is text whether it is kept as a dictionary or not, dates
+    and times are times, and a column without values in one file is what it is in the others. Other columns must be
+    alike: a column of truth values in one file and of counts in another would lose its counts.
+
+    Args:
+        schemas: Arrow schemas of the files.
+        paths: Their names, for messages.
+        chosen: Columns that are asked for; others may differ. All if not given.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> files = [pa.schema({"a": kind}) for kind in (pa.null(), pa.int64(), pa.float32())]
+        >>> common_schema(files, ["0", "1", "2"]).field("a").type
+        DataType(double)
+    """
+    import pyarrow as pa
+
+    fields, source = list(schemas[0]), [0] * len(schemas[0])  # `source`: the file that a column's type comes from
+    for number, schema in enumerate(schemas[1:], 1):
+        if schema.names != schemas[0].names:
+            raise ValueError(_about_names(schemas[0].names, schema.names, paths[0], paths[number]))
+        for place, other in enumerate(schema):
+            mine = fields[place]
+            if mine.type == other.type or (chosen is not None and mine.name not in chosen):
+                continue
+            kind = _common(mine.type, other.type)
+            if kind is None:
+                raise ValueError(
+                    f"Column {mine.name[:40]!r} holds {shown_type(mine.type)} in {paths[source[place]]} and "
+                    f"{shown_type(other.type)} in {paths[number]}. Write it with one type in all files."
+                )
+            if kind != mine.type:
+                fields[place], source[place] = mine.with_type(kind), number
+    return pa.schema(fields)
+
+
+def is_number_type(kind: Any) -> bool:
+    """Whether an Arrow type is one of numbers.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> is_number_type(pa.decimal128(9, 2)), is_number_type(pa.bool_())
+        (True, False)
+    """
+    import pyarrow as pa
+
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
+
+
+def check_single(fields: Iterable[Any], where: str) -> None:
+    """Refuse columns of lists and records, which are no labels and no names of rows.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> check_single([pa.field("a", pa.list_(pa.int8()))], "The table")
+        Traceback (most recent call last):
+        ...
+        ValueError: The table: column 'a' holds list<item: int8>, no single values. Leave it out.
+    """
+    import pyarrow as pa
+
+    for field in fields:
+        if pa.types.is_nested(field.type):
+            kind = shown_type(field.type)
+            raise ValueError(f"{where}: column {field.name[:40]!r} holds {kind}, no single values. Leave it out.")
+
+
+def shown_type(kind: Any) -> str:
+    """An Arrow type in a message: records are named by all they hold, which may be thousands of lines.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> shown_type(pa.struct({f"a{i}": pa.int8() for i in range(100)}))
+        'struct<a0: int8, a1: int8, a2: int8, a3: int8, a4: int8, a5:…'
+    """
+    text = str(kind)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+
+
+def _common(one: Any, other: Any) -> Any:
+    """A type that holds the values of both; None if there is none."""
+    import pyarrow as pa
+
+    if pa.types.is_null(one) or pa.types.is_null(other):
+        return other if pa.types.is_null(one) else one
+    one, other = (kind.value_type if pa.types.is_dictionary(kind) else kind for kind in (one, other))
+    if one == other:  # one of them a dictionary, or two with codes of other widths
+        return one
+    if is_number_type(one) and is_number_type(other):
+        whole = [pa.types.is_signed_integer(kind) or kind.bit_width < 64 for kind in (one, other)]
+        both = pa.types.is_integer(one) and pa.types.is_integer(other) and all(whole)
+        return pa.int64() if both else pa.float64()
+    if _is_text(one) and _is_text(other):
+        return pa.large_string()
+    if _is_day(one) and _is_day(other) and getattr(one, "tz", None) == getattr(other, "tz", None):
+        return pa.timestamp("us", getattr(one, "tz", None))
+    return None
+
+
+def _is_text(kind: Any) -> bool:
+    import pyarrow as pa
+
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
+def _is_day(kind: Any) -> bool:
+    import pyarrow as pa
+
+    return bool(pa.types.is_date(kind) or pa.types.is_timestamp(kind))
+
+
+def _about_names(mine: Sequence[str], other: Sequence[str], path: str, others: str) -> str:
+    """How the columns of two files differ."""
+    missing = [name for name in mine if name not in set(other)]
+    new = [name for name in other if name not in set(mine)]
+    how = "has the same columns in another order"
+    if missing or new:
+        how = f"has no column {missing[0][:40]!r}" if missing else f"has a column {new[0][:40]!r} more"
+    return f"{others} has other columns than {path}: it {how}. All files need the same columns."
+
+
+LOOKED_THROUGH = 4 << 20  # bytes of a file; 1,100 times as much is beyond what most machines have
+_DEEPEST = 12  # structs within structs; Parquet has five
+_NUMBER = 8  # bytes of a value in a list
+_SHORTEST = 8  # bytes of a page with its header
+_REMEMBERED = 8  # files, as one is opened several times
+_DAMAGED = (IndexError, KeyError, TypeError, AttributeError)  # what a parser stumbles over
+
+
+class Chunk(NamedTuple):
+    """A column of a row group.
+
+    Example:
+        >>> Chunk(values=10, largest=100).values
+        10
+    """
+
+    values: int  # that its pages count
+    largest: int  # bytes of its largest page, decompressed
+
+
+_seen: dict[bytes, list[tuple[int, list[Chunk] | None]]] = {}
+
+
+def check_pages(data: bytes, repeated: Sequence[bool], size: int | None = None) -> list[list[Chunk] | None]:
+    """The columns of each row group, None of a damaged one; refuses a file whose pages become more than it can hold.
+
+    Args:
+        data: The file.
+        repeated: Of each column, whether it holds lists.
+        size: Bytes that the file took, if it was compressed as a whole.
+
+    Example:
+        >>> import io, pyarrow as pa, pyarrow.parquet as pq
+        >>> out = io.BytesIO()
+        >>> pq.write_table(pa.table({"a": [1.0, 2.0]}), out, use_dictionary=False)
+        >>> check_pages(out.getvalue(), [False])
+        [[Chunk(values=2, largest=22)]]
+    """
+    limit = allowed(len(data) if size is None else size)
+    found: list[list[Chunk] | None] = []
+    for rows, chunks in _remembered(data):
+        found.append(None)
+        if chunks is None or len(chunks) != len(repeated) or rows < 0:
+            continue
+        if any(chunk.values > rows for chunk, lists in zip(chunks, repeated, strict=True) if not lists):
+            continue
+        held = sum(_NUMBER * chunk.values for chunk, lists in zip(chunks, repeated, strict=True) if lists)
+        wanted = max(sum(chunk.largest for chunk in chunks), held)
+        if wanted > limit:
+            raise ValueError(
+                f"its pages tell of {wanted:,} bytes, which a file of {len(data):,} bytes does not hold; if it is "
+                "sound, allow more: --max-memory"
+            )
+        found[-1] = chunks
+    return found
+
+
+def _remembered(data: bytes) -> list[tuple[int, list[Chunk] | None]]:
+    key = hashlib.blake2b(data).digest()
+    if key not in _seen:
+        found = _groups(data)
+        while len(_seen) >= _REMEMBERED:
+            _seen.pop(next(iter(_seen)), None)
+        _seen[key] = found
+    return _seen[key]
+
+
+def _groups(data: bytes) -> list[tuple[int, list[Chunk] | None]]:
+    """Rows and columns of each row group."""
+    length = int.from_bytes(data[-8:-4], "little")
+    try:
+        footer, _ = _struct(data, len(data) - 8 - length, 0)
+        groups = [(int(group[3]), [column[3] for column in group[1]]) for group in footer[4]]
+    except _DAMAGED as error:
+        raise ValueError("its footer is damaged") from error
+    pages = _Pages(data)
+    return [(rows, pages.chunks(columns)) for rows, columns in groups]
+
+
+class _Pages:
+    """Walks through the pages of columns, each stretch of the file once."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._known: dict[tuple[int, int, int], Chunk] = {}
+        self._left = len(data) // _SHORTEST + 1
+
+    def chunks(self, columns: Sequence[dict[int, Any]]) -> list[Chunk] | None:
+        """The columns of a row group; None if the header of a page cannot be read."""
+        try:
+            return [self._chunk(column) for column in columns]
+        except _DAMAGED:
+            return None
+
+    def _chunk(self, column: dict[int, Any]) -> Chunk:
+        start, first = int(column[9]), int(column.get(11, 0))
+        if 0 < first < start:  # the page of its dictionary
+            start = first
+        key = (start, start + int(column[7]), int(column[5]))
+        if key not in self._known:
+            self._known[key] = self._walk(*key)
+        return self._known[key]
+
+    def _walk(self, at: int, end: int, values: int) -> Chunk:
+        seen = largest = 0
+        if at < 0 or end > len(self._data):
+            raise IndexError
+        while at < end and seen < values:
+            self._left -= 1
+            if self._left < 0:
+                raise ValueError("its columns overlap")
+            header, at = _struct(self._data, at, 0)
+            if header[2] < 0 or header[3] < 0:
+                raise IndexError
+            largest = max(largest, header[2])
+            counted = next((header[number][1] for number in (5, 8) if number in header), 0)
+            seen += max(0, counted)
+            at += header[3]
+        return Chunk(seen, largest)
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        byte = data[at]
+        at += 1
+        value |= (byte & 127) << shift
+        if byte < 128:
+            return value, at
+        shift += 7
+        if shift > 70:
+            raise IndexError
+
+
+def _zigzag(data: bytes, at: int) -> tuple[int, int]:
+    value, at = _varint(data, at)
+    return (value >> 1) ^ -(value & 1), at
+
+
+def _struct(data: bytes, at: int, depth: int) -> tuple[dict[int, Any], int]:
+    """The fields of a struct by their numbers, and where it ends."""
+    if depth > _DEEPEST or at < 0:
+        raise IndexError
+    fields: dict[int, Any] = {}
+    number = 0
+    while True:
+        byte = data[at]
+        at += 1
+        if not byte:
+            return fields, at
+        if byte >> 4:
+            number += byte >> 4
+        else:
+            number, at = _zigzag(data, at)
+        kind = byte & 15
+        if 4 <= kind <= 6:  # most fields are such numbers, and most of these one byte
+            byte = data[at]
+            if byte < 128:
+                fields[number], at = (byte >> 1) ^ -(byte & 1), at + 1
+            else:
+                fields[number], at = _zigzag(data, at)
+        elif kind in (1, 2):
+            fields[number] = kind == 1
+        else:
+            fields[number], at = _value(data, at, kind, depth)
+
+
+def _value(data: bytes, at: int, kind: int, depth: int) -> tuple[Any, int]:
+    if 4 <= kind <= 6:
+        return _zigzag(data, at)
+    if kind == 8:  # text, which nothing here needs
+        length, at = _varint(data, at)
+        if at + length > len(data):
+            raise IndexError
+        return None, at + length
+    if kind in (9, 10):
+        byte = data[at]
+        at += 1
+        count, each = byte >> 4, byte & 15
+        if count == 15:
+            count, at = _varint(data, at)
+        values: list[Any] = []
+        for _ in range(count):  # what is not there ends with an IndexError
+            value, at = _struct(data, at, depth + 1) if each == 12 else _value(data, at, each, depth)
+            values.append(value)
+        return values, at
+    if kind == 12:
+        return _struct(data, at, depth + 1)
+    if kind in (1, 2, 3):  # truths in lists, and bytes
+        return data[at], at + 1
+    if kind == 7:
+        return None, at + 8
+    raise IndexError

@@ -1,3 +1,0 @@
-"""Fits of graphs: from edges to a run, with its objective."""
-
-__all__: list[str] = []

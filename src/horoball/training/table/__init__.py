@@ -1,3 +1,0 @@
-"""Fits of tables: from rows to a run, with its objective and landmarks."""
-
-__all__: list[str] = []

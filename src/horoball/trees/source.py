@@ -1,0 +1,197 @@
+"""What a tree is made from: points, and replicates of them that say how sure they are.
+
+Note [Replicates]: a replicate is what the data might have been. Columns are drawn again with replacement, as
+Felsenstein (1985) does with the sites of an alignment: a branch that rests on a few columns does not come back. With a
+fitted model, every row is moved as well by a draw from its posterior, decoded: x_i + x̂(z) − x̂(E z), z ~ q(z | x_i), so
+that a branch made by noise does not come back either. Fewer than ten columns say little when they are drawn again (two
+columns are then often copies of one), so each replicate has a random 70 % of the rows as well. Points of a latent
+space have no columns to draw; there a replicate is a draw of every row's posterior.
+
+What the leaves of a tree are: rows, groups of rows, or cells of nearby rows where there are too many.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike
+
+from horoball.geometry.ball import PoincareBall
+from horoball.tables.cell_values import category_names
+
+__all__ = ["CELLS", "Draw", "Leaves", "Source", "distance_matrix"]
+
+_ELEMENTS = 8_000_000  # distances in float64 at a time
+_FEW = 10  # columns below which replicates draw rows as well
+
+Draw = Callable[[np.random.Generator, np.ndarray], np.ndarray]  # generator, row numbers -> what is added to these rows
+
+
+@dataclass(frozen=True)
+class Source:
+    """Points of rows, and how to draw others that might have been; see Note [Replicates].
+
+    Example:
+        >>> source = Source("columns", np.arange(6.0).reshape(3, 2))
+        >>> source.replicate(np.random.default_rng(0), np.array([0, 2])).shape
+        (2, 2)
+    """
+
+    name: str
+    points: np.ndarray  # (rows, columns), NaN where a value is missing; or in the ball's tangent chart
+    noise: Draw | None = None  # what a replicate adds to rows
+    weight: np.ndarray | None = None  # of the columns; 1 if not given
+    c: float | None = None  # minus the curvature of a latent space; None for columns, whose root is their center
+
+    @property
+    def few_columns(self) -> bool:
+        """Whether replicates have to draw rows, as there are too few columns to draw."""
+        return self.c is None and self.points.shape[1] < _FEW
+
+    def weighted(self, rows: np.ndarray) -> np.ndarray:
+        """The points of rows, as distances are taken between them."""
+        return self.points[rows] if self.weight is None else self.points[rows] * self.weight
+
+    def replicate(self, rng: np.random.Generator, rows: np.ndarray) -> np.ndarray:
+        """The points of rows as they might have been."""
+        moved = self.points[rows] if self.noise is None else self.points[rows] + self.noise(rng, rows)
+        if self.weight is not None:
+            moved = moved * self.weight
+        if self.c is not None:
+            return moved
+        # A column that is drawn k times counts k times in squared distances.
+        columns = moved.shape[1]
+        return moved * np.sqrt(np.bincount(rng.integers(0, columns, columns), minlength=columns))
+
+
+def distance_matrix(points: np.ndarray, c: float | None = None) -> np.ndarray:
+    """All distances between points, float32: straight, or of the ball with curvature −c in its tangent chart.
+
+    They are computed in float64, so that near points far from the origin keep their distance. Between rows with gaps
+    it is the distance over the columns that both have, scaled up to all columns (Gower, 1971); rows without a column in
+    common get the mean of all.
+
+    Example:
+        >>> distance_matrix(np.array([[0.0, 0.0], [3.0, 4.0]]))
+        array([[0., 5.],
+               [5., 0.]], dtype=float32)
+        >>> distance_matrix(np.array([[0.0, 0.0], [3.0, np.nan]]))[0, 1] == np.float32(18**0.5)
+        np.True_
+    """
+    if np.isnan(points).any():
+        return _shared_distances(points)
+    z = torch.from_numpy(np.ascontiguousarray(points, np.float64))
+    n = len(z)
+    ball = None if c is None or c == 0 else PoincareBall(c)
+    out = np.empty((n, n), np.float32)
+    block = max(1, _ELEMENTS // n)
+    with torch.no_grad():
+        for first in range(0, n, block):
+            rows = z[first : first + block]
+            if ball is None:
+                d = torch.cdist(rows, z, compute_mode="use_mm_for_euclid_dist")
+            else:
+                d = ball.cdist(rows, z)
+            out[first : first + block] = d.numpy()
+    np.fill_diagonal(out, 0)
+    return out
+
+
+def _shared_distances(x: np.ndarray) -> np.ndarray:
+    """Distances over the columns that two rows have, scaled up to all columns."""
+    known = (~np.isnan(x)).astype(np.float64)
+    value = np.where(known > 0, x, 0.0)
+    shared = known @ known.T
+    square = (value**2) @ known.T
+    square = square + square.T - 2 * value @ value.T
+    with np.errstate(invalid="ignore", divide="ignore"):
+        d = np.sqrt(np.maximum(square, 0.0) * (x.shape[1] / shared))
+    d[shared == 0] = d[shared > 0].mean()
+    np.fill_diagonal(d, 0.0)
+    return d.astype(np.float32)
+
+
+CELLS = 5_000  # leaves of a table with too many rows for a leaf each
+_ROWS = 4_000  # that stand for all rows of groups: a few hundred say where a group is
+_LANDMARK_DISTANCES = 32_000_000  # distances to landmarks at a time
+
+
+@dataclass(frozen=True)
+class Leaves:
+    """The leaves, the leaf of every row, and the rows that distances are taken between.
+
+    Example:
+        >>> leaves = Leaves.of_labels(["b", "a", "b"], np.random.default_rng(0))
+        >>> leaves.names, leaves.leaf.tolist(), leaves.size.tolist()
+        (('a', 'b'), [1, 0, 1], [1, 2])
+    """
+
+    names: tuple[str, ...]
+    leaf: np.ndarray  # of every row
+    rows: np.ndarray  # numbers of the rows that are used
+
+    @property
+    def size(self) -> np.ndarray:
+        """Number of rows of each leaf."""
+        return np.bincount(self.leaf, minlength=len(self.names))
+
+    @property
+    def grouped(self) -> bool:
+        """Whether a leaf has more than one row that is used."""
+        return len(self.rows) != len(self.names)
+
+    @classmethod
+    def of_rows(cls, n: int, names: Sequence[str] | None = None) -> Leaves:
+        """Every row is a leaf."""
+        if names is not None and len(names) != n:
+            raise ValueError(f"names must name every row: got {len(names)} names for {n} rows.")
+        everything = np.arange(n)
+        return cls(tuple(map(str, everything if names is None else names)), everything, everything)
+
+    @classmethod
+    def of_labels(cls, labels: ArrayLike, rng: np.random.Generator) -> Leaves:
+        """Every label is a leaf; of a large group, a sample of rows is used."""
+        values, leaf = np.unique(category_names(np.asarray(labels)), return_inverse=True)
+        if len(values) < 2:
+            raise ValueError(f"A tree of groups needs at least two labels, got {len(values)}: {values[:3].tolist()}.")
+        most = max(5, _ROWS // len(values))
+        order = rng.permutation(len(leaf))
+        order = order[np.argsort(leaf[order], kind="stable")]
+        rank = np.arange(len(leaf)) - np.searchsorted(leaf[order], leaf[order])  # within its group
+        return cls(tuple(map(str, values)), leaf, np.sort(order[rank < most]))
+
+    @classmethod
+    def of_cells(
+        cls, points: np.ndarray, rng: np.random.Generator, names: Sequence[str] | None = None, count: int = CELLS
+    ) -> Leaves:
+        """Rows drawn as landmarks are the leaves; every other row belongs to the nearest of them."""
+        marks = np.sort(rng.choice(len(points), count, replace=False))
+        z = torch.from_numpy(np.ascontiguousarray(points, np.float32))
+        at, block = z[marks], max(1, _LANDMARK_DISTANCES // count)
+        half = at.square().sum(1) / 2
+        leaf = torch.cat([torch.addmm(half, rows, at.T, alpha=-1).argmin(1) for rows in z.split(block)]).numpy()
+        leaf[marks] = np.arange(count)
+        called = [str(mark) if names is None else str(names[mark]) for mark in marks]
+        return cls(tuple(called), leaf, marks)
+
+    def again(self, rng: np.random.Generator) -> np.ndarray:
+        """Rows drawn again with replacement within their leaves: places among `rows`."""
+        leaf = self.leaf[self.rows]
+        order = np.argsort(leaf, kind="stable")
+        first, count = np.unique(leaf[order], return_index=True, return_counts=True)[1:]
+        drawn = np.repeat(first, count) + (rng.random(len(leaf)) * np.repeat(count, count)).astype(np.int64)
+        out = np.empty(len(leaf), np.int64)
+        out[order] = order[drawn]  # a row's place is taken by a row of its own leaf
+        return out
+
+    def averaged(self, d: np.ndarray, radius: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Mean distances between leaves, and of leaves from the root, from those of the rows used."""
+        if not self.grouped:
+            return d, radius
+        share = np.zeros((len(self.rows), len(self.names)))
+        share[np.arange(len(self.rows)), self.leaf[self.rows]] = 1
+        share /= share.sum(0)
+        return share.T @ (d @ share), radius @ share

@@ -1,0 +1,248 @@
+"""A taxonomy: nested groups of rows, each with a name, its support and examples.
+
+What a group is called: the words, or the columns, that tell it from its siblings.
+
+Note [Words]: of a word, p is the share of the group's texts that hold it and q that of its siblings' texts. Its weight
+is p log(p/q), the word's part in how well texts tell the group from its siblings: TF-IDF with the siblings in the place
+of all other texts. A word that all siblings share says nothing, however rare it is elsewhere; a word of a single text
+says little.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from horoball.trees.branches import differences
+from horoball.trees.levels import group_nodes, level_sizes
+from horoball.trees.tree import Tree
+
+__all__ = ["Group", "NameGroup", "Taxonomy", "Words", "columns_of", "distinct", "siblings_of", "taxonomy"]
+
+NameGroup = Callable[[list[str], list[str]], str]  # texts of some members, words: a name
+
+_CLEAR = 1.2  # how much more frequent than in its siblings a word has to be
+_WORD = r"(?u)\b[^\W\d_][\w-]+\b"  # two letters or more, and no number by itself
+
+
+def siblings_of(levels: np.ndarray, level: int, number: int) -> np.ndarray:
+    """Rows of the other groups in the same group of the level above; of all others at the first level.
+
+    Example:
+        >>> siblings_of(np.array([[0, 0], [0, 1], [1, 2], [-1, -1]]), 1, 0).tolist()
+        [1]
+    """
+    here = levels[:, level] == number
+    beside = ~here & (levels[:, level] >= 0)
+    if level:
+        beside &= levels[:, level - 1] == levels[np.argmax(here), level - 1]
+    if not beside.any():  # an only child is told from all others
+        beside = ~here
+    return np.flatnonzero(beside)
+
+
+class Words:
+    """Words that tell some texts from others, see Note [Words]; all texts are counted once.
+
+    Args:
+        texts: One text per row.
+        stop_words: Words to leave out; scikit-learn's list of English ones if not given.
+
+    Example:
+        >>> words = Words(["red apple", "green apple", "red car", "fast car"])
+        >>> words([0, 1], [2, 3])
+        ['apple', 'green']
+    """
+
+    def __init__(self, texts: Sequence[str], stop_words: Sequence[str] | str | None = "english") -> None:
+        from sklearn.feature_extraction.text import CountVectorizer
+
+        held = [str(text) for text in texts]
+        stop: Any = list(stop_words) if stop_words is not None and not isinstance(stop_words, str) else stop_words
+        counter = CountVectorizer(binary=True, stop_words=stop, token_pattern=_WORD, dtype=np.float32)
+        try:
+            self._holds = counter.fit_transform(held).tocsr()
+        except ValueError:
+            raise ValueError("The texts hold no words to name groups by. Give another column of texts.") from None
+        self._words = counter.get_feature_names_out()
+
+    def __call__(self, here: ArrayLike, beside: ArrayLike, most: int = 5) -> list[str]:
+        """The words of the greatest weight, largest first; fewer if fewer are more frequent than in the others."""
+        here, beside = np.asarray(here), np.asarray(beside)
+        count = np.asarray(self._holds[here].sum(0)).ravel()
+        other = np.asarray(self._holds[beside].sum(0)).ravel()
+        p, q = (count + 0.5) / (len(here) + 1), (other + 0.5) / (len(beside) + 1)  # half a text, so that none is 0
+        weight = np.where((count > 0) & (p > _CLEAR * q), p * np.log(p / q), 0.0)
+        order = np.lexsort((self._words, -weight))[:most]  # by the alphabet where weights are equal
+        return [str(self._words[i]) for i in order if weight[i] > 0]
+
+
+def columns_of(x: np.ndarray, columns: Sequence[str], here: np.ndarray, beside: np.ndarray, most: int = 3) -> list[str]:
+    """Columns that tell some rows from others, with the signs of their standardized differences, largest first.
+
+    Example:
+        >>> x = np.array([[0.0, 1.0], [0.1, 0.9], [5.0, 1.1], [5.1, 0.8]])
+        >>> columns_of(x, ["height", "width"], np.array([2, 3]), np.array([0, 1]))
+        ['height +']
+    """
+    apart = differences(x[here], x[beside], list(columns))[:most]
+    return [f"{one.column} {'+' if one.value > 0 else '-'}" for one in apart]
+
+
+def distinct(names: Sequence[str]) -> list[str]:
+    """The same names, with numbers where one comes again.
+
+    Example:
+        >>> distinct(["cats", "dogs", "cats"])
+        ['cats', 'dogs', 'cats (2)']
+    """
+    seen: dict[str, int] = {}
+    out = []
+    for name in names:
+        seen[name] = seen.get(name, 0) + 1
+        out.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
+    return out
+
+
+_EXAMPLES = 5  # nearest to a group's center
+_WORDS = 5  # of which a name has the first three
+
+
+@dataclass(frozen=True)
+class Group:
+    """A group of a level.
+
+    Example:
+        >>> print(Group("fever, typhoid", 0, None, 12, 0.9, ("fever", "typhoid"), (3,)))
+        fever, typhoid: 12 rows, support 0.90
+    """
+
+    name: str
+    number: int  # within its level
+    parent: int | None  # number of the group of the level above
+    rows: int
+    support: float | None  # of its branch
+    words: tuple[str, ...]  # words or columns that tell it from its siblings, the clearest first
+    exemplars: tuple[int, ...]  # rows nearest to its center
+
+    def __str__(self) -> str:
+        sure = "" if self.support is None else f", support {self.support:.2f}"
+        return f"{self.name}: {self.rows:,} rows{sure}"
+
+
+@dataclass(frozen=True, eq=False)
+class Taxonomy:
+    """Nested groups of rows.
+
+    Attributes:
+        levels: The group of each row, one column per level, coarse to fine; −1 where it is in none.
+        groups: The groups of every level.
+
+    Example:
+        >>> tree = Tree.from_merges([[0, 1], [2, 3], [4, 5]], [1.0, 2.0, 5.0])
+        >>> found = taxonomy(tree, [2], texts=["red apple", "green apple", "fast car", "red car"])
+        >>> print(found)
+        apple, green: 2 rows
+        car, fast: 2 rows
+        >>> found.names
+        [['apple, green', 'apple, green', 'car, fast', 'car, fast']]
+    """
+
+    levels: np.ndarray
+    groups: tuple[tuple[Group, ...], ...]
+
+    @property
+    def names(self) -> list[list[str | None]]:
+        """For every level, the name of each row's group; None where it is in none."""
+        return [
+            [groups[number].name if number >= 0 else None for number in level]
+            for groups, level in zip(self.groups, self.levels.T.tolist(), strict=True)
+        ]
+
+    def __str__(self) -> str:
+        def lines(level: int, parent: int | None) -> list[str]:
+            if level == len(self.groups):
+                return []
+            return [
+                line
+                for group in self.groups[level]
+                if level == 0 or group.parent == parent
+                for line in ("  " * level + str(group), *lines(level + 1, group.number))
+            ]
+
+        return "\n".join(lines(0, None))
+
+
+def taxonomy(
+    tree: Tree,
+    levels: int | Sequence[int],
+    *,
+    x: ArrayLike | None = None,
+    columns: Sequence[str] | None = None,
+    texts: Sequence[str] | None = None,
+    name: NameGroup | None = None,
+    stop_words: Sequence[str] | str | None = "english",
+) -> Taxonomy:
+    """Nested groups of a tree's rows, each named by what tells it from its siblings.
+
+    Args:
+        tree: The tree.
+        levels: How many groups each level has at most, or how many levels there are; see `Tree.levels`.
+        x: The rows that it was made from, shape (rows, columns): for examples, and for names where there are no texts.
+        columns: Names of the columns of x. Without these and without texts, groups are named by their number.
+        texts: A text for each row; groups are then named by words.
+        name: A function from the texts of some examples, and from words, to a name, such as a call of a language model.
+        stop_words: Words that no group is named by; None for texts in other languages than English.
+
+    Example:
+        >>> tree = Tree.from_merges([[0, 1], [2, 3], [4, 5]], [1.0, 2.0, 5.0])
+        >>> texts = ["red apple", "green apple", "fast car", "red car"]
+        >>> print(taxonomy(tree, [2], texts=texts, name=lambda examples, words: words[0].upper()))
+        APPLE: 2 rows
+        CAR: 2 rows
+    """
+    leaf = np.arange(tree.leaves) if tree.leaf is None else tree.leaf
+    for what, given in (("x", x), ("texts", texts)):
+        if given is not None and len(given) != len(leaf):  # type: ignore[arg-type]
+            raise ValueError(f"{what} must hold one entry per row of the tree: got {len(given)} for {len(leaf)}.")  # type: ignore[arg-type]
+    rows = None if x is None else np.asarray(x, np.float64)
+    words = None if texts is None else Words(texts, stop_words)
+    nodes = group_nodes(tree, level_sizes(tree.leaves, levels) if isinstance(levels, int) else list(levels))
+    of_leaf = np.full((tree.leaves, len(nodes)), -1, np.int64)
+    for level, heads in enumerate(nodes):
+        for number, node in enumerate(heads):
+            of_leaf[tree.members(node), level] = number
+    of_row = of_leaf[leaf]
+    sure = tree.support
+    made = []
+    for level, heads in enumerate(nodes):
+        described = []
+        for number, node in enumerate(heads):
+            here, beside = np.flatnonzero(of_row[:, level] == number), siblings_of(of_row, level, number)
+            near = here if rows is None else here[_from_center(rows[here])]
+            told: list[str] = []
+            if words is not None:
+                told = words(here, beside, _WORDS)
+            elif rows is not None and columns is not None:
+                told = columns_of(rows, columns, here, beside, _WORDS)
+            called = ", ".join(told[:3]) or f"group {number}"
+            if name is not None:
+                examples = [str(row if texts is None else texts[row]) for row in near[:_EXAMPLES].tolist()]
+                called = name(examples, told)
+            parent = int(of_row[here[0], level - 1]) if level else None
+            certain = None if sure is None else float(sure[node])
+            described.append(
+                Group(called, number, parent, len(here), certain, tuple(told), tuple(near[:_EXAMPLES].tolist()))
+            )
+        names = distinct([group.name for group in described])
+        made.append(tuple(Group(**(vars(one) | {"name": new})) for one, new in zip(described, names, strict=True)))
+    return Taxonomy(of_row, tuple(made))
+
+
+def _from_center(x: np.ndarray) -> np.ndarray:
+    """Places of rows in the order of their distance from their mean."""
+    return np.argsort(np.square(x - x.mean(0)).sum(1), kind="stable")

@@ -1,0 +1,318 @@
+"""Terms of a map: the distances, neighbors and places that an embedding is asked to keep.
+
+Distances that the terms of a map share, as squared chords: cheaper than distances, and all that a kernel needs.
+
+The squared chord of two points at distance d is s = 4 sinh²(√c d/2)/c, which is d² for c = 0. Between all points of two
+sets it is one product of matrices in the coordinates of the hyperboloid, as cosh(√c d) = 1 + c s/2.
+
+A term that asks a model to put rows where a layout has them.
+
+A term that asks a map to keep neighbors together and all other rows apart.
+
+A term that asks a map for faithful distances, which likelihood alone does not.
+
+The means of `DistanceTerm` and `NeighborTerm` over all rows, from a matrix of squared chords.
+
+Each is one function with a gradient of its own. A layout has thousands of such matrices, and what they cost is passes
+over them, of which automatic differentiation takes more.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from horoball.geometry.ball import PoincareBall
+from horoball.geometry.curvature import root
+from horoball.geometry.kernels import asinh, may_hold
+
+__all__ = [
+    "NEAR",
+    "ChordPoints",
+    "DistanceTerm",
+    "NeighborTerm",
+    "PlaceTerm",
+    "chord_distance",
+    "mean_distance_term",
+    "mean_neighbor_term",
+]
+
+_TINY = 1e-30  # floor of a squared chord: the distance of a point to itself has no gradient
+_CENTER = 1e-12  # floor of a radius: the origin has a gradient too
+
+
+class ChordPoints:
+    """Points with what their chords are made of, computed once: directions ẑ, and √c r, sinh √c r and cosh √c r.
+
+    Args:
+        ball: The ball.
+        z: Points in tangent coordinates at the origin, shape (n, d).
+
+    Example:
+        >>> points = ChordPoints(PoincareBall(1.0), torch.tensor([[3.0, 0.0], [-2.0, 0.0]]))
+        >>> chord_distance(points.ball, points.between(points.take(torch.tensor([1]))))[0]
+        tensor([5.])
+    """
+
+    def __init__(self, ball: PoincareBall, z: Tensor) -> None:
+        self.ball, self.z = ball, z
+        if not ball.is_euclidean:
+            radius = z.square().sum(-1).clamp_min(_CENTER**2).sqrt()
+            self.unit, self.angle = z / radius.unsqueeze(-1), radius * root(ball.c)
+            self.sinh, self.cosh = torch.sinh(self.angle), torch.cosh(self.angle)
+
+    def take(self, index: Tensor) -> ChordPoints:
+        """Some of the points, by their numbers."""
+        some = object.__new__(ChordPoints)
+        some.ball = self.ball
+        for name, values in vars(self).items():
+            if name != "ball":
+                setattr(some, name, values.index_select(0, index))
+        return some
+
+    def between(self, others: ChordPoints) -> Tensor:
+        """Squared chords to all of some other points, shape (n, m).
+
+        They cancel where both points are far out and close to each other: in float32 at distance 4 from the origin, to
+        0.02 of a distance. Landmarks are chosen at random, so hardly any pair is.
+        """
+        if self.ball.is_euclidean:
+            mine, theirs = self.z.square().sum(-1), others.z.square().sum(-1)
+            return (mine.unsqueeze(-1) + theirs - 2 * self.z @ others.z.mT).clamp_min(_TINY)
+        u, w = self.unit * self.sinh.unsqueeze(-1), others.unit * others.sinh.unsqueeze(-1)
+        return ((self.cosh.unsqueeze(-1) * others.cosh - u @ w.mT - 1) * (2 / self.ball.c)).clamp_min(_TINY)
+
+    def paired(self, others: ChordPoints) -> Tensor:
+        """Squared chords to as many other points, one each, to full precision for near pairs, shape (n,).
+
+        By the law of cosines, cosh √c d − 1 is 2 sinh²(√c (r − r')/2) + sinh √c r sinh √c r' |ẑ − ẑ'|²/2.
+        """
+        if self.ball.is_euclidean:
+            return (self.z - others.z).square().sum(-1)
+        along = 4 * torch.sinh((self.angle - others.angle) / 2).square()
+        across = self.sinh * others.sinh * (self.unit - others.unit).square().sum(-1)
+        return (along + across) / self.ball.c
+
+
+def chord_distance(ball: PoincareBall, square: Tensor) -> Tensor:
+    """The distance of points whose squared chord is given.
+
+    Example:
+        >>> chord_distance(PoincareBall(0.0), torch.tensor([4.0]))
+        tensor([2.])
+    """
+    if ball.is_euclidean:
+        return square.sqrt()
+    curved = root(ball.c)
+    return asinh(square.sqrt() * (curved / 2)) * (2 / curved)
+
+
+class PlaceTerm(nn.Module):
+    """How far the posterior location μ_i of a row is from its place t_i in a layout: the distance d(μ_i, t_i).
+
+    The distance is not squared: a row that the encoder cannot put where it belongs pulls no harder than one that is a
+    little off, and what is learned of a region is its median.
+
+    Example:
+        >>> import torch
+        >>> PlaceTerm()(PoincareBall(1.0), torch.tensor([[3.0, 0.0]]), torch.tensor([[-2.0, 0.0]]))
+        tensor([5.])
+    """
+
+    def forward(self, ball: PoincareBall, loc: Tensor, places: Tensor) -> Tensor:
+        """The term of each row, shape (rows,).
+
+        Args:
+            ball: The ball.
+            loc: Posterior locations, shape (rows, d).
+            places: Where the layout has the rows, shape (rows, d).
+        """
+        distance: Tensor = ball.dist(loc, places)
+        return distance
+
+
+class NeighborTerm(nn.Module):
+    """How hard it is to tell a row's neighbor from rows drawn at random, by distances in the map (InfoNC-t-SNE).
+
+    With a neighbor j of row i in the data, and landmarks l, which stand for all rows, it is
+
+        −log k(i, j) / (k(i, j) + m mean_l k(i, l)),    k = 1 / (1 + s/τ²),    s = 4 sinh²(√c d/2)/c.
+
+    The kernel's tail falls as the area of a hyperbolic circle grows, exp(−√c d), as t-SNE's 1/(1 + d²) falls in the
+    plane, which it is for c = 0. The scale τ > 0 is learned, so the size of the map does not matter.
+
+    Args:
+        crowd: m, rows that are told apart from the neighbor; more make finer groups.
+
+    Example:
+        >>> term = NeighborTerm()
+        >>> near, far = torch.tensor([0.1]), torch.tensor([[9.0, 16.0]])
+        >>> bool(term(near, far) < term(near + 4, far))
+        True
+    """
+
+    def __init__(self, crowd: float = 10.0) -> None:
+        super().__init__()
+        self.crowd = crowd
+        self.log_scale = nn.Parameter(torch.zeros(()))
+
+    def forward(self, near: Tensor, far: Tensor) -> Tensor:
+        """The term of each row, shape (rows,).
+
+        Args:
+            near: Squared chords s from rows to one neighbor each, shape (rows,); see `horoball.vae.distances`.
+            far: The same from rows to landmarks, shape (rows, landmarks).
+        """
+        narrow = (-2 * self.log_scale).exp()
+        wanted = 1 + near * narrow
+        others = (1 + far * narrow).reciprocal().mean(-1)
+        return torch.log1p(self.crowd * others * wanted)
+
+
+NEAR = 0.01  # added to g², in units of the median: pairs closer than a tenth of it weigh alike
+
+
+class DistanceTerm(nn.Module):
+    """How far the distances of a map are from the data's own.
+
+    For row i with posterior location μ_i it is the mean over landmarks l of
+
+        (d(μ_i, μ_l)/s − g_il)² / (g_il² + 0.01),
+
+    where g are distances in the data in units of their median, and s > 0 is learned: a small map is no more faithful
+    than a large one. Rows are compared with landmarks, not with each other, so the cost is linear in their number. An
+    infinite g_il is not known, as between batches, and left out of the mean.
+
+    Args:
+        landmarks: The landmarks as the model sees them, shape (landmarks, features).
+        at_once: Landmarks that are compared at a step, drawn anew each time.
+
+    Example:
+        >>> from horoball.vae import VAE, ModelConfig
+        >>> model = VAE.from_config(ModelConfig(features=3, hidden=(8,)))
+        >>> x = torch.randn(5, 3)
+        >>> term = DistanceTerm(x[:2])
+        >>> landmarks, g = term.drawn(torch.cdist(x, x[:2]))
+        >>> term(model.ball.cdist(model.posterior(x).loc, model.posterior(landmarks).loc), g).shape
+        torch.Size([5])
+    """
+
+    landmarks: Tensor
+
+    def __init__(self, landmarks: Tensor, at_once: int = 128) -> None:
+        super().__init__()
+        self.at_once = at_once
+        self.register_buffer("landmarks", landmarks, persistent=False)
+        self.log_scale = nn.Parameter(torch.zeros(()))
+
+    def drawn(self, g: Tensor, generator: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
+        """The landmarks that are compared at this step, shape (at_once, features), and the rows' distances to them.
+
+        Args:
+            g: Distances in the data from rows to all landmarks, shape (rows, landmarks).
+            generator: Draws the landmarks; torch's global generator if not given.
+        """
+        if len(self.landmarks) <= self.at_once:
+            return self.landmarks, g
+        index = torch.randperm(len(self.landmarks), generator=generator)[: self.at_once].to(g.device)
+        return self.landmarks[index], g[:, index]
+
+    def forward(self, distance: Tensor, g: Tensor) -> Tensor:
+        """The term of each row, shape (rows,).
+
+        Args:
+            distance: Distances in the map from rows to landmarks, shape (rows, landmarks).
+            g: The same distances in the data.
+        """
+        known = g.isfinite()
+        if not may_hold(~known):
+            return self._error(distance, g).mean(-1)
+        error = torch.where(known, self._error(distance, torch.where(known, g, 0.0)), 0.0)
+        return error.sum(-1) / known.sum(-1).clamp_min(1)  # a row may know no landmark
+
+    def _error(self, distance: Tensor, g: Tensor) -> Tensor:
+        return (distance * (-self.log_scale).exp() - g).square() / (g.square() + NEAR)
+
+
+def mean_distance_term(square: Tensor, g: Tensor, log_scale: Tensor, c: float) -> Tensor:
+    """The mean over all pairs of (d e^−t − g)² / (g² + 0.01), where t is the logarithm of the scale.
+
+    Args:
+        square: Squared chords s in the map, positive; see `horoball.vae.distances`.
+        g: The same distances in the data, all known.
+        log_scale: t.
+        c: Minus the curvature.
+
+    Example:
+        >>> square, g = torch.tensor([[4.0, 9.0]]), torch.tensor([[2.0, 2.0]])
+        >>> mean_distance_term(square, g, torch.zeros(()), 0.0)
+        tensor(0.1247)
+    """
+    mean: Tensor = _MeanDistanceTerm.apply(square, g, log_scale, c)
+    return mean
+
+
+def mean_neighbor_term(near: Tensor, far: Tensor, log_scale: Tensor, crowd: float) -> Tensor:
+    """The mean over rows of log(1 + m k̄/k), with the kernel k of a row's neighbor and the mean k̄ of others.
+
+    Args:
+        near: Squared chords from rows to one neighbor each, shape (rows,).
+        far: The same from others to rows, shape (others, rows).
+        log_scale: Logarithm of the kernel's scale τ.
+        crowd: m, rows that are told apart from the neighbor.
+
+    Example:
+        >>> mean_neighbor_term(torch.tensor([1.0]), torch.tensor([[3.0], [1.0]]), torch.zeros(()), 8.0)
+        tensor(1.9459)
+    """
+    narrow = (-2 * log_scale).exp()
+    return torch.log1p(crowd * _MeanKernel.apply(far, narrow) * (1 + near * narrow)).mean()
+
+
+class _MeanDistanceTerm(torch.autograd.Function):
+    """With h = √(c s)/2: d = 2 asinh(h)/√c and ∂d/∂s = 1/(2 √s √(1 + h²)). Distances far below 0.1 are rounded."""
+
+    @staticmethod
+    def forward(ctx: Any, square: Tensor, g: Tensor, log_scale: Tensor, c: float) -> Tensor:
+        inverse, curved = (-log_scale).exp(), c**0.5
+        chord = square.sqrt()
+        if c == 0:
+            distance, slope = chord, chord.reciprocal()
+        else:
+            half = chord * (curved / 2)
+            rise = torch.addcmul(half.new_ones(()), half, half).sqrt_()
+            distance = half.add_(rise).log_().mul_(2 / curved)
+            slope = chord.mul_(rise).reciprocal_()
+        error = distance * inverse - g
+        weighed = error / torch.addcmul(g.new_full((), NEAR), g, g)
+        pairs = square.numel()
+        ctx.scale_slope = -2 * inverse * torch.dot(weighed.flatten(), distance.flatten()) / pairs
+        mean = torch.dot(weighed.flatten(), error.flatten()) / pairs
+        ctx.slope = slope.mul_(weighed).mul_(inverse / pairs)
+        return mean
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, Tensor, None]:
+        return ctx.slope * grad, None, ctx.scale_slope * grad, None
+
+
+class _MeanKernel(torch.autograd.Function):
+    """The mean over others, the first dimension, of k = 1/(1 + s/τ²); ∂k/∂s = −k²/τ²."""
+
+    @staticmethod
+    def forward(ctx: Any, far: Tensor, narrow: Tensor) -> Tensor:
+        kernel = (far * narrow).add_(1).reciprocal_()
+        mean = kernel.mean(0)
+        ctx.save_for_backward(far, narrow)
+        ctx.square = kernel.square_()
+        return mean
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor]:
+        far, narrow = ctx.saved_tensors
+        falls = ctx.square * (grad / -len(far))
+        return falls * narrow, torch.dot(falls.flatten(), far.flatten())

@@ -1,0 +1,512 @@
+"""PoincareVAE: the model behind scikit-learn's contract."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import torch
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from torch import Tensor
+
+from horoball.geometry.ball import PoincareBall
+from horoball.geometry.random import generator_for, seed_from, shared
+from horoball.storage.checkpoint import check_fields, reject_incomplete
+from horoball.storage.settings import Range, Settings, called
+from horoball.tables.filling import fill_data_frame, fill_table, gaps_of
+from horoball.tables.frames import frame_of
+from horoball.tables.table import Table
+from horoball.training.bounds import PRIOR_SHARE, iwae
+from horoball.training.config import TrainConfig
+from horoball.training.progress import watched
+from horoball.training.state import PLACES
+from horoball.trees.grow import MAX_LEAVES
+from horoball.trees.placement import Placed, Placer
+from horoball.trees.taxonomy import NameGroup, Taxonomy
+from horoball.trees.tree import Tree
+from horoball.vae.impute import impute
+from horoball.vae.model import VAE, ModelConfig
+from horoball.vae.options import TABLES, stored_options, table_fit
+from horoball.vae.rows import TakesRows
+from horoball.vae.run import Run
+from horoball.vae.train import train
+from horoball.vae.tree import load_places, places_of, save_places, table_points, table_taxonomy, table_tree
+
+__all__ = ["PoincareVAE"]
+
+_NAMES = {"d": "n_components", "validation": "validation_fraction"}  # of settings, where scikit-learn has others
+_OWN = (
+    "random_state",
+    "verbose",
+    "columns",
+    "na",
+    "warm_start",
+)  # no settings of the model or its training
+_SETTINGS = {name: setting for setting, name in _NAMES.items()}
+
+
+class PoincareVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TakesRows):
+    """A variational auto-encoder whose latent space is the Poincaré ball, as a scikit-learn estimator.
+
+    Args:
+        n_components: Dimension of the ball. 2 or 3 draw a map; more dimensions describe the data better, with little
+            gain beyond 20.
+        c: Minus the curvature of the ball. Larger values leave more room for branches near the rim; 0 is the Euclidean
+            model. Useful: 0.1 to 5, or "learn" to learn it, starting at 1.
+        posterior: Posterior family. "riemannian" is the paper's choice for maps; "wrapped" is faster and suits many
+            dimensions.
+        likelihood: Likelihood of the observations: "normal", "bernoulli", "poisson", "negative_binomial",
+            "categorical", or "auto" to choose by the values of the table and log the choice.
+        columns: Kinds of some columns by name, such as {"rating": "ordinal", "id": "skip"}: "real", "positive",
+            "count", "binary", "category", "ordinal", "circular", "date" or "skip". Others are guessed, if a data
+            frame has columns of several kinds or missing values; `columns_` has the kinds and the reasons.
+        na: Texts and numbers of data frames that stand for a missing value, such as ["unknown", "-999"], beside NaN,
+            None, "NA", "?" and the like.
+        decoder: First layer of the decoder: "gyroplane" measures distances to hyperbolic hyperplanes, "log0" and "mlp"
+            are plain networks on tangent vectors and on ball coordinates.
+        hidden: Sizes of the encoder's hidden layers, or the size of one; the decoder has them in reverse. Larger layers
+            fit finer structure, take longer and need more rows. "auto" uses two layers of 256 for maps, three
+            from 8,000 rows on, and one of 200 otherwise. Useful: 32 to 600.
+        prior_scale: Standard deviation of the prior. Larger values spread the embedding toward the rim. Useful: 0.5 to
+            2, or "learn" to learn it, starting at 1.
+        beta: Weight of the KL divergence. Larger values pull the embedding to the prior, smaller ones favor
+            reconstruction; 1 is the evidence lower bound. Useful: 0.1 to 10.
+        distance_weight: Weight of the layout that a map is trained to follow, which keeps distances between rows and
+            neighbors together. Larger values make a more faithful map at the cost of the likelihood; 0 is the paper's
+            objective. "auto" uses 5 per feature, and at least 50, for maps of two or three dimensions, and 0 otherwise.
+            Useful: 0 to 10 per feature.
+        locality: From global to local: the share of neighbors in the layout, the rest is that of distances. 0 keeps
+            large distances and the layout of groups, 1 keeps nearest neighbors and the finest groups. Useful: 0 to 1.
+        max_epochs: Maximum number of epochs. "auto" gives a map as many as have 400 steps; other models train until
+            the validation loss stops falling, or for 200 epochs if no rows are held out. Useful: 50 to 500.
+        batch_size: Rows per training step. Larger batches make epochs faster and the steps fewer and less noisy. "auto"
+            is 128 to 1024 for maps, by the number of rows, and 128 otherwise. Useful: 32 to 4096.
+        learning_rate: Learning rate of Adam. Larger values train faster, until training diverges. "auto" is 0.01 for
+            maps and 0.001 otherwise; that of a map rises first, and falls to a fiftieth by the last epoch. Useful:
+            1e-4 to 2e-2.
+        validation_fraction: Fraction of the rows held out for early stopping; 0 trains on all rows for `max_epochs`.
+            Useful: 0.05 to 0.2.
+        patience: Epochs without a lower validation loss before training stops; 0 never stops early. Larger values train
+            longer. "auto" is 0 for maps and 20 otherwise, and for small tables as many as 160 steps take. Useful: 10
+            to 50.
+        device: Where the model is trained and used: "cpu", "cuda", "mps", or "auto" for a GPU if there is one.
+        precision: "32-true", or "bf16-mixed" for matrix products in bfloat16, which some GPUs do faster.
+        warm_start: Whether `fit` starts from the model of the last fit, if there is one, instead of a new one: to go on
+            with training, or to take in new rows. Columns, scaling and the model's own parameters stay.
+        random_state: Seed. The same int gives the same model, and the one of `horoball fit --seed` for the same rows;
+            None gives another model each time; a NumPy generator draws a seed.
+        verbose: 1 shows progress: a bar in a terminal or notebook, otherwise a line every 30 seconds.
+
+    Attributes:
+        model_: The trained `VAE`.
+        run_: The model with its scaling and the record of the fit.
+        history_: The metrics of every epoch.
+        n_iter_: Number of epochs.
+        c_: Minus the curvature of the model.
+        likelihood_: The likelihood's name, where it was chosen by the numbers.
+        columns_: Of a table with columns of several kinds, the kind of each and the reason.
+        places_: What `place` puts rows into, once `taxonomy` was called.
+
+    Example:
+        >>> from horoball.datasets import branching_diffusion
+        >>> x = branching_diffusion(depth=3).x.numpy()
+        >>> z = PoincareVAE(max_epochs=5, hidden=(32,), random_state=0).fit_transform(x)
+        >>> z.shape, bool((np.linalg.norm(z, axis=1) < 1).all())
+        ((75, 2), True)
+    """
+
+    places_: Placer
+
+    def __init__(
+        self,
+        n_components: int = ModelConfig.d,
+        *,
+        c: float | str = ModelConfig.c,
+        posterior: str = ModelConfig.posterior,
+        likelihood: str = TABLES.likelihood,
+        columns: Mapping[str, str] | None = None,
+        na: Sequence[str] | None = None,
+        decoder: str = ModelConfig.decoder,
+        hidden: int | tuple[int, ...] | str = TABLES.hidden,
+        prior_scale: float | str = ModelConfig.prior_scale,
+        beta: float = TrainConfig.beta,
+        distance_weight: float | str = TABLES.distance_weight,
+        locality: float = TABLES.locality,
+        max_epochs: int | str = TABLES.max_epochs,
+        batch_size: int | str = TABLES.batch_size,
+        learning_rate: float | str = TABLES.learning_rate,
+        validation_fraction: float = TrainConfig.validation,
+        patience: int | str = TABLES.patience,
+        device: str = TrainConfig.device,
+        precision: str = TrainConfig.precision,
+        warm_start: bool = False,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_components = n_components
+        self.c = c
+        self.posterior = posterior
+        self.likelihood = likelihood
+        self.columns = columns
+        self.na = na
+        self.decoder = decoder
+        self.hidden = hidden
+        self.prior_scale = prior_scale
+        self.beta = beta
+        self.distance_weight = distance_weight
+        self.locality = locality
+        self.max_epochs = max_epochs
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.validation_fraction = validation_fraction
+        self.patience = patience
+        self.device = device
+        self.precision = precision
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Fit the model to rows.
+
+        Args:
+            X: Rows, shape (n, features): an array or a sparse matrix of numbers, or a data frame, an Arrow table or a
+                DuckDB relation, whose columns may be of several kinds. Values may be missing.
+            y: Not used.
+
+        Example:
+            >>> PoincareVAE(max_epochs=1, hidden=(8,)).fit(np.random.default_rng(0).normal(size=(50, 4))).n_iter_
+            1
+        """
+        return self._fit(X, self.run_ if self.warm_start and hasattr(self, "run_") else None)
+
+    def partial_fit(self, X: Any, y: Any = None) -> Self:
+        """One more epoch on some rows: from the model of the last fit if there is one, otherwise from a new one.
+
+        The first rows decide the scaling and the kinds of the columns, so give many of them.
+
+        Example:
+            >>> x = np.random.default_rng(0).normal(size=(60, 4))
+            >>> model = PoincareVAE(max_epochs=1, hidden=(8,)).partial_fit(x[:50])
+            >>> model.partial_fit(x[50:]).n_iter_
+            1
+        """
+        return self._fit(X, getattr(self, "run_", None), max_epochs=1, validation=0.0)
+
+    def _fit(self, X: Any, warm: Run | None, **changes: Any) -> Self:
+        table = self._fitted_table(X) if warm is None else self._table(X)
+        params = {name: value for name, value in self.get_params().items() if name not in _OWN}
+        options = {_SETTINGS.get(name, name): value for name, value in params.items()}
+        with called(**_NAMES), watched(self.verbose) as progress:
+            model, config = table_fit(table, seed=seed_from(self.random_state), **(options | changes))
+            return self._take(train(table, model, config, warm=warm, progress=progress))
+
+    def _take(self, run: Run) -> Self:
+        self.run_, self.model_, self.history_, self.n_iter_ = run, run.model, run.history, len(run.history)
+        if hasattr(self, "places_"):  # of another model
+            del self.places_
+        self.c_, self.likelihood_ = run.model.ball.c_value, run.model.likelihood.name
+        self.columns_ = {column.name: (column.kind, column.reason) for column in run.record.columns_of.columns}
+        return self
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Ball coordinates of the posterior means, float64, shape (n, n_components).
+
+        Example:
+            >>> x = np.random.default_rng(0).normal(size=(50, 4))
+            >>> PoincareVAE(max_epochs=1, hidden=(8,)).fit(x).transform(x[:3]).shape
+            (3, 2)
+        """
+        return torch.cat(list(self.run_checked().embed(self._table(X)))).numpy()
+
+    def posterior_scale(self, X: Any) -> np.ndarray:
+        """Standard deviation of the posterior of each row, shape (n,): how unsure the model is of its place.
+
+        Rows with gaps have larger ones.
+
+        Example:
+            >>> x = np.random.default_rng(0).normal(size=(50, 4))
+            >>> PoincareVAE(max_epochs=1, hidden=(8,)).fit(x).posterior_scale(x[:3]).shape
+            (3,)
+        """
+        return torch.cat([block[:, -1] for block in self.run_checked().coordinates(self._table(X))]).numpy()
+
+    def inverse_transform(self, Z: Any) -> Any:
+        """Rows decoded from ball coordinates: the mean of the likelihood, in the units of the data.
+
+        Of a table with columns of several kinds it is a pandas data frame, with the likeliest category of each row.
+
+        Example:
+            >>> x = np.random.default_rng(0).normal(size=(50, 4))
+            >>> PoincareVAE(max_epochs=1, hidden=(8,)).fit(x).inverse_transform(np.zeros((1, 2))).shape
+            (1, 4)
+        """
+        run = self.run_checked()
+        Z = np.asarray(Z, np.float64)
+        if Z.ndim != 2 or Z.shape[1] != self.n_components:
+            raise ValueError(f"inverse_transform expects shape (n, {self.n_components}), got {Z.shape}.")
+        with torch.no_grad():
+            ball = PoincareBall(run.model.ball.c_value)
+            z = ball.from_ball(torch.from_numpy(Z)).float().to(run.device)
+            return self._given_back(run.unscaled(run.model.mean(z).float()))
+
+    def score_samples(self, X: Any, samples: int = 500) -> np.ndarray:
+        """Log-likelihood of each row, in the units the model sees, estimated from below with importance weights.
+
+        Example:
+            >>> x = np.random.default_rng(0).normal(size=(50, 4))
+            >>> PoincareVAE(max_epochs=1, hidden=(8,)).fit(x).score_samples(x, samples=10).shape
+            (50,)
+        """
+        run, samples = self.run_checked(), _Drawn.checked("samples", samples)
+        model = copy.deepcopy(run.model).cpu().double()  # which not every device has
+        blocks = run.blocks(self._table(X), 64)
+        return torch.cat([self._score_block(model, block.cpu().double(), samples) for block in blocks]).numpy()
+
+    @staticmethod
+    def _score_block(model: VAE, block: Tensor, samples: int) -> Tensor:
+        """A row's score does not depend on its company.
+
+        All rows see the same noise. In float32 the roundings of a matrix product would still depend on how many rows
+        there are, by a unit of the last digit: more than scikit-learn's contract allows.
+        """
+        with shared(), torch.no_grad():
+            return iwae(model, block, samples, chunk=128, prior_share=PRIOR_SHARE, generator=generator_for(0))
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """Mean of `score_samples(X, samples=100)`: fewer than its default, as a search over parameters asks often.
+
+        Example:
+            >>> x = np.random.default_rng(0).normal(size=(50, 4))
+            >>> PoincareVAE(max_epochs=1, hidden=(8,)).fit(x).score(x) < 0
+            True
+        """
+        return float(self.score_samples(X, samples=100).mean())
+
+    def sample(self, n_samples: int = 1, random_state: Any = None) -> Any:
+        """Rows from the model: points from the prior, decoded.
+
+        Of a table with columns of several kinds they are a pandas data frame: truths are truths, categories are texts,
+        counts are whole and positive numbers positive. Columns that were skipped are not in it.
+
+        Args:
+            n_samples: Number of rows.
+            random_state: Seed; an int gives the same rows as `horoball sample --seed`, None other ones each time.
+
+        Example:
+            >>> x = np.random.default_rng(0).normal(size=(50, 4))
+            >>> PoincareVAE(max_epochs=1, hidden=(8,)).fit(x).sample(3).shape
+            (3, 4)
+        """
+        run, n_samples = self.run_checked(), _Drawn.checked("n_samples", n_samples)
+        return self._given_back(run.sample(n_samples, seed_from(random_state)))
+
+    def _given_back(self, x: Tensor, X: Any = None) -> Any:
+        """Rows in their own units, as users have them: in the dtype and with the observed values of an array X."""
+        run = self.run_checked()
+        if isinstance(X, np.ndarray) and X.shape == x.shape:
+            return np.where(np.isnan(X), x.double().numpy(), X)
+        typed = run.record.mixed and hasattr(self, "feature_names_in_")
+        return run.rows_of(x).to_pandas() if typed else x.double().numpy()
+
+    def impute(self, X: Any, *, draws: int = 0, samples: int = 200, random_state: Any = 0) -> Any:
+        """Rows with their missing values filled in; what was observed stays as it is.
+
+        Values are assumed to be missing at random: whether one is missing may depend on those that were observed, and
+        not on itself.
+
+        Args:
+            X: Rows with the columns of the fit, some values missing.
+            draws: How many filled tables to draw from the model; 0 fills in best guesses: the mean of numbers, the
+                median of positive ones, the likeliest category.
+            samples: Points for each row. More are more exact and take longer. Useful: 100 to 1000.
+            random_state: Seed.
+
+        Returns:
+            A data frame with all columns of X where `fit` was given one, otherwise an array; a list of `draws` of them
+            if draws > 0.
+
+        Example:
+            >>> x = np.random.default_rng(0).normal(size=(50, 1)) * np.ones(4)
+            >>> x[3, 1] = np.nan
+            >>> filled = PoincareVAE(max_epochs=1, hidden=(8,)).fit(x).impute(x)
+            >>> bool(np.isnan(filled).any()), np.array_equal(np.delete(filled, 3, 0), np.delete(x, 3, 0))
+            (False, True)
+        """
+        table = self._table(X)
+        options = {"samples": _Drawn.checked("samples", samples), "draws": _Drawn.checked("draws", draws)}
+        filled = impute(self.run_checked(), table, seed=seed_from(random_state), **options)
+        return [self._filled(each, X, table) for each in filled] if draws else self._filled(filled, X, table)
+
+    def _filled(self, x: Tensor, X: Any, table: Table) -> Any:
+        """Rows as they were given, with values of the model where some are missing."""
+        run = self.run_checked()
+        if not (run.record.mixed and hasattr(self, "feature_names_in_")) or isinstance(X, np.ndarray | Table):
+            return self._given_back(x, X)
+        frame, guesses = frame_of(X), run.rows_of(x)
+        gaps = gaps_of(table.schema or run.record.columns_of, table, frame)
+        if type(X).__module__.startswith("pandas."):
+            return fill_data_frame(X, gaps, guesses)
+        return fill_table(frame, gaps, guesses).to_pandas()
+
+    def tree(
+        self,
+        X: Any,
+        labels: Any = None,
+        *,
+        names: Sequence[str] | None = None,
+        root: str | int = "center",
+        method: str = "auto",
+        source: str = "auto",
+        draws: int = 100,
+        max_leaves: int = MAX_LEAVES,
+        n_jobs: int | None = None,
+        random_state: Any = 0,
+    ) -> Tree:
+        """The tree of rows, or of labeled groups of rows, with the support of every branch.
+
+        Args:
+            X: Rows, shape (n, features).
+            labels: One label per row: the leaves are then the labels.
+            names: Names of the rows.
+            root: Where the tree is seen from: "center", a row number, a label, or "midpoint"; see `hierarchy.tree`.
+            method: "gromov" for data that branch, with rows at inner nodes; "average" for clusters, with rows at the
+                tips; "auto" chooses by how well each predicts distances in columns it has not seen.
+            source: Where distances come from: "weighted" columns, each by the share of its variance that the model
+                explains; "columns" with equal weights; the "latent" space. "auto" chooses between the first two, and
+                takes the latent space for categories and for models with covariates, and vectors as they are.
+            draws: Replicates for the support, 0 for none: each moves every row by a draw from its posterior, and draws
+                the columns again with replacement.
+            max_leaves: With more rows than this, 5,000 of them stand for all others near them.
+            n_jobs: Threads for the replicates; one per core for trees of 2,000 leaves and more if not given.
+            random_state: Seed of all draws.
+
+        Example:
+            >>> from horoball.datasets import branching_diffusion
+            >>> x = branching_diffusion(depth=3).x.numpy()
+            >>> PoincareVAE(max_epochs=5, hidden=(32,), random_state=0).fit(x).tree(x, draws=10).leaves
+            75
+        """
+        run, table = self.run_checked(), self._table(X)
+        options: dict[str, Any] = {"labels": labels, "names": names, "root": root, "method": method, "source": source}
+        options |= {"draws": draws, "max_leaves": max_leaves, "n_jobs": n_jobs, "seed": seed_from(random_state)}
+        return table_tree(run, table, **options)
+
+    def taxonomy(
+        self,
+        X: Any,
+        levels: int | Sequence[int] = 3,
+        *,
+        texts: Sequence[str] | None = None,
+        name: NameGroup | None = None,
+        tree: Tree | None = None,
+        draws: int = 20,
+        random_state: Any = 0,
+    ) -> Taxonomy:
+        """Nested groups of rows with names, which `place` puts new rows into.
+
+        Args:
+            X: Rows, shape (n, features).
+            levels: How many groups each level has, such as [20, 5], or how many levels there are.
+            texts: A text for each row; groups are then named by words, otherwise by columns.
+            name: A function from the texts of some examples, and from words, to a name.
+            tree: Their tree, if it was made before.
+            draws: Replicates of the tree, if it was not. More are slower and more exact.
+            random_state: Seed of all draws.
+
+        Example:
+            >>> x = np.kron(np.eye(3), np.ones((20, 5))) + 0.1 * np.random.default_rng(0).normal(size=(60, 15))
+            >>> model = PoincareVAE(max_epochs=5, hidden=(32,), random_state=0).fit(x)
+            >>> print(model.taxonomy(x, [3], texts=["cat"] * 20 + ["dog"] * 20 + ["oak"] * 20))
+            cat: 20 rows, support 1.00
+            dog: 20 rows, support 1.00
+            oak: 20 rows, support 1.00
+            >>> model.place(np.kron(np.eye(3), np.ones((1, 5)))).deepest()
+            ['cat', 'dog', 'oak']
+        """
+        run, table, seed = self.run_checked(), self._table(X), seed_from(random_state)
+        found = table_tree(run, table, draws=draws, seed=seed) if tree is None else tree
+        made = table_taxonomy(run, table, found, levels, texts=texts, name=name)
+        self.places_ = places_of(run, table, made, seed=seed)
+        return made
+
+    def place(self, X: Any, coverage: float = 0.9) -> Placed:
+        """Where rows belong among the groups of `taxonomy`: their likeliest path, with the probability of each step.
+
+        `deepest()` of the result names each row's place: the deepest group that holds the truth with a probability of
+        at least `coverage`, on average over rows like those of the taxonomy; None is the root. It is known from a fifth
+        of the taxonomy's rows, which `taxonomy` holds out.
+
+        Args:
+            X: Rows, shape (n, features).
+            coverage: That probability, between 0 and 1. Larger is less deep. Useful: 0.8 to 0.95.
+        """
+        if not hasattr(self, "places_"):
+            raise ValueError("There are no groups to place rows in. Make them first: model.taxonomy(X).")
+        return self.places_.place(table_points(self.run_checked(), self._table(X)), coverage)
+
+    def save(self, folder: str | Path) -> None:
+        """Write the model to a folder, as safetensors and JSON."""
+        run = self.run_checked()
+        params = {name: _plain(value) for name, value in self.get_params().items()}
+        replace(run, record=run.record.replace(estimator=params)).save(Path(folder))
+        if hasattr(self, "places_"):
+            save_places(self.places_, run, Path(folder))
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Self:
+        """Read a model back from a folder that `save` or `horoball fit` wrote."""
+        run = Run.load(Path(folder))
+        with reject_incomplete(Path(folder), "does not hold a whole estimator"):
+            names, options = cls._get_param_names(), stored_options(run.record)  # where the command has fitted it
+            options.pop("columns")  # those of the model, which are not the parameter
+            params = run.record.estimator or {
+                name: options[setting] for name in names if (setting := _SETTINGS.get(name, name)) in options
+            }
+            check_fields(params, set(names), "estimator", {"version": run.record.version})
+            estimator = cls(**params)._take(run)
+        described = [column.name for column in run.record.columns_of.columns]
+        estimator._remember(described or run.columns)
+        if (Path(folder) / PLACES).exists():
+            estimator.places_ = load_places(Path(folder), run)
+        return estimator
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.n_components)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = True
+        tags.non_deterministic = False
+        return tags
+
+
+@dataclass(frozen=True)
+class _Drawn(Settings):
+    """How much is drawn from a fitted model."""
+
+    samples: int = 500
+    n_samples: int = 1
+    draws: int = 0
+
+    RANGES: ClassVar[dict[str, Range]] = {
+        "samples": Range(1, 10**9, "It counts the importance samples of each row: 500 suits most tables."),
+        "draws": Range(0, 10**6, "It counts the tables to draw."),
+        "n_samples": Range(1, 10**12, "It counts the rows to draw."),
+    }
+
+
+def _plain(value: Any) -> Any:
+    """A parameter as JSON has it; a generator of random numbers is not kept."""
+    value = value.tolist() if isinstance(value, np.generic | np.ndarray) else value
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    if isinstance(value, Mapping):
+        return {str(name): _plain(each) for name, each in value.items()}
+    return value if isinstance(value, int | float | str | bool) else None

@@ -1,0 +1,402 @@
+"""Embeddings, groups and places of rows as files.
+
+Embeddings of tables of any size: Parquet files of some hundred thousand rows each.
+
+A file is written under another name and renamed when it is whole. What is there is not written again, so that a command
+that was stopped or killed goes on where it was. Rank r of n writes the files r, r + n, …, which needs no word with the
+others: n processes on n machines do as well as those of torchrun.
+
+Where rows belong among groups, as a table.
+
+A tree as a file: Newick, JSON, or a table with the groups of every row.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from horoball.storage.checkpoint import tensors_digest
+from horoball.storage.outputs import check_local, open_file, read_file
+from horoball.storage.whole import whole_file, write_whole
+from horoball.tables.table import Table
+from horoball.trees.placement import Placed
+from horoball.trees.record import tree_to_json
+from horoball.trees.taxonomy import Taxonomy
+from horoball.trees.tree import Tree
+from horoball.vae.run import Run
+
+__all__ = [
+    "ABOUT",
+    "ENDINGS",
+    "ROWS",
+    "TREE_ENDINGS",
+    "check_ending",
+    "check_tree_ending",
+    "embed_file",
+    "embed_folder",
+    "places_table",
+    "write_table",
+    "write_tree",
+]
+
+ABOUT = "_embedding.json"  # readers of Parquet folders leave out what begins so
+_OLD_ABOUT = "embedding.json"  # its name until version 0.2
+ENDINGS = (".parquet", ".pq", ".csv", ".tsv", ".jsonl")
+ROWS = 1 << 18  # of a file: some seconds of work, some megabytes
+_GROUP = 1 << 16  # rows of a row group: the writer holds a record of every group
+_MOST = 1 << 26  # bytes of the record of a folder: some numbers for every file
+_OF = b"horoball"  # where a Parquet file says which embedding it is a part of
+
+
+def embed_file(run: Run, table: Table, path: Path, first: int = 0, of: str = "") -> int:
+    """Write the coordinates of all rows to one file, as its name ends: .parquet, .csv, .tsv or .jsonl.
+
+    Its columns are `row`, the number of a row, or the rows' names under the name they have in their source; the ball
+    coordinates `z0`, `z1` …; `radius`, the distance from the origin; and `scale`, the posterior's.
+
+    Args:
+        run: The fitted model.
+        table: The rows.
+        path: The file.
+        first: Number of the first row.
+        of: What names the embedding that the file is a part of.
+
+    Returns:
+        Number of rows.
+
+    Example:
+        >>> import numpy as np, pyarrow.parquet as pq, tempfile
+        >>> from horoball.tables import ArrayTable
+        >>> from horoball.training import TrainConfig
+        >>> from horoball.vae.train import train
+        >>> table = ArrayTable(np.random.default_rng(0).normal(size=(100, 4)))
+        >>> path = Path(tempfile.mkdtemp()) / "z.parquet"
+        >>> embed_file(train(table, {"hidden": (8,)}, TrainConfig(max_epochs=1)), table, path)
+        100
+        >>> pq.read_table(path).column_names
+        ['row', 'z0', 'z1', 'radius', 'scale']
+    """
+    import pyarrow as pa
+
+    d = run.model.prior.loc.shape[0]
+    names = table.read_names()
+    if names is not None and not isinstance(names, pa.ChunkedArray):
+        names = pa.array(names)
+    kind = pa.int64() if names is None else names.type
+    numbers = [*(f"z{i}" for i in range(d)), "radius", "scale"]
+    schema = pa.schema([(table.name_column, kind), *((name, pa.float64()) for name in numbers)], {_OF: of})
+    rows = 0
+    # A dictionary of numbers that hardly repeat takes a third of the time, and saves nothing.
+    dictionaries: list[str] = [] if names is None else [table.name_column]
+    with _writer(path, schema, dictionaries) as write:
+        for block in _joined(run.coordinates(table, first), _GROUP):
+            end = rows + len(block)
+            named = pa.array(np.arange(first + rows, first + end)) if names is None else names[rows:end]
+            write(pa.table([named, *map(pa.array, block.T.numpy())], schema=schema))
+            rows = end
+    return rows
+
+
+def write_table(table: Any, path: Path) -> None:
+    """Write a table of pyarrow to a file, as its name ends; it is there whole or not at all.
+
+    In .csv and .tsv names are quoted and stand as they are: programs read back what was read. A spreadsheet takes
+    those that begin with = + - @ for formulas; import such columns as text.
+
+    Example:
+        >>> import pyarrow as pa, tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "z.jsonl"
+        >>> write_table(pa.table({"node": ["a"], "z0": [0.5]}), path)
+        >>> path.read_text().splitlines()
+        ['{"node": "a", "z0": 0.5}']
+    """
+    with _writer(path, table.schema) as write:
+        write(table)
+
+
+def check_ending(path: Path) -> None:
+    """Refuse a name that does not say how to write a table.
+
+    Example:
+        >>> check_ending(Path("map.xlsx"))
+        Traceback (most recent call last):
+        ...
+        ValueError: A table is written to a file that ends in .parquet, .pq, .csv, .tsv or .jsonl, not 'map.xlsx'.
+    """
+    if path.suffix.lower() not in ENDINGS:
+        ends = f"{', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}"
+        raise ValueError(f"A table is written to a file that ends in {ends}, not {path.name!r}.")
+
+
+@contextmanager
+def _writer(path: Path, schema: Any, dictionaries: bool | list[str] = True) -> Iterator[Callable[[Any], object]]:
+    """A function that writes tables one after the other."""
+    import pyarrow.csv as pc
+    import pyarrow.parquet as pq
+
+    check_ending(path)
+    ending = path.suffix.lower()
+    with whole_file(path) as file:
+        if ending in (".parquet", ".pq"):
+            with pq.ParquetWriter(file, schema, use_dictionary=dictionaries, write_page_checksum=True) as parquet:
+                yield parquet.write_table
+        elif ending == ".jsonl":
+            yield lambda table: file.writelines(_json_line(row) for row in table.to_pylist())
+        else:
+            options = pc.WriteOptions(delimiter="\t" if ending == ".tsv" else ",")
+            with pc.CSVWriter(file, schema, write_options=options) as delimited:
+                yield delimited.write
+
+
+def _json_line(row: dict[str, Any]) -> bytes:
+    """A row as JSON, which has neither dates, as ISO 8601 writes them, nor decimal numbers nor NaN."""
+
+    def plain(value: Any) -> Any:
+        if hasattr(value, "isoformat"):
+            return value.isoformat()
+        return float(value) if isinstance(value, Decimal) else str(value)
+
+    finite = {name: None if isinstance(value, float) and value != value else value for name, value in row.items()}
+    return json.dumps(finite, default=plain).encode() + b"\n"
+
+
+def embed_folder(
+    run: Run,
+    table: Table,
+    folder: Path,
+    *,
+    rows: int = ROWS,
+    rank: int = 0,
+    ranks: int = 1,
+    told: Callable[[int, int], None] = lambda done, of: None,
+) -> int:
+    """Write the coordinates of all rows to the files of a folder, those of one rank, and those that are not there yet.
+
+    Args:
+        run: The fitted model.
+        table: The rows.
+        folder: The folder; it may hold a part of the same files.
+        rows: Rows of a file; row groups of a source are not cut, so it may be more.
+        rank: Whose files are written.
+        ranks: How many share the work.
+        told: Called after each file with the number of rows that are there, and that of this rank.
+
+    Returns:
+        Number of rows that were written now.
+
+    Example:
+        >>> import numpy as np, tempfile
+        >>> from horoball.tables import ArrayTable
+        >>> from horoball.training import TrainConfig
+        >>> from horoball.vae.train import train
+        >>> table = ArrayTable(np.random.default_rng(0).normal(size=(100, 4)))
+        >>> run = train(table, {"hidden": (8,)}, TrainConfig(max_epochs=1))
+        >>> folder = Path(tempfile.mkdtemp())
+        >>> embed_folder(run, table, folder, rows=40), embed_folder(run, table, folder, rows=40)
+        (100, 0)
+        >>> sorted(file.name for file in folder.iterdir())[1:]
+        ['part-00000.parquet', 'part-00001.parquet', 'part-00002.parquet']
+    """
+    shards = table.shards(rows)
+    about = {"model": _digest(run), "rows": [shard.rows for shard in shards]}
+    about |= {"table": table.sketch(), "names": table.name_column}
+    _check(folder, about)
+    mine = sum(shard.rows for shard in shards[rank::ranks])
+    first, done, written, whole = 0, 0, 0, tensors_digest({}, json.dumps(about))
+    for number, shard in enumerate(shards):
+        path = folder / f"part-{number:05d}.parquet"
+        if number % ranks == rank:
+            # All rows that a file was made from count, not only those of the sketch.
+            part = f"{whole} {first} {shard.fingerprint()}"
+            if not _is_there(path, shard.rows, part):
+                written += embed_file(run, shard, path, first, part)
+            done += shard.rows
+            told(done, mine)
+        first += shard.rows
+    return written
+
+
+def _check(folder: Path, about: dict[str, Any]) -> None:
+    """Refuse a folder with another embedding; note in a new one what it will hold."""
+    check_local(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / ABOUT
+    if not path.exists() and (folder / _OLD_ABOUT).exists():
+        path = folder / _OLD_ABOUT
+    if not path.exists():
+        if any(folder.glob("*.parquet")):
+            raise ValueError(f"{folder} holds Parquet files but no {ABOUT}. Choose an empty folder.")
+        write_whole(path, json.dumps(about), alone=False)  # other ranks write the same
+    try:
+        there = json.loads(read_file(path, _MOST))
+    except (ValueError, RecursionError) as error:
+        if str(path) in str(error):
+            raise
+        there = None
+    if not isinstance(there, dict):
+        raise ValueError(f"{path} is no record of an embedding. Choose another folder, or remove it.")
+    other = {
+        "model": "by another model",
+        "rows": "of other rows",
+        "names": "by other names",
+        "table": "of another table",
+    }
+    for name, what in other.items():
+        if there.get(name) != about[name]:
+            raise ValueError(f"{folder} holds an embedding {what}. Choose another folder, or remove it.")
+
+
+def _digest(run: Run) -> str:
+    """Of the weights and the scaling."""
+    tensors = dict(run.model.state_dict())
+    if run.scaler is not None:
+        tensors |= run.scaler.tensors()
+    return tensors_digest(tensors)
+
+
+def _is_there(path: Path, rows: int, part: str) -> bool:
+    """Whether a file is there, whole and this part of this embedding; another one is written again."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        with open_file(path) as file:
+            try:
+                found = pq.read_metadata(file)
+            except (pa.ArrowException, OSError, UnicodeDecodeError):  # damaged: it is written again
+                return False
+    except FileNotFoundError:
+        return False
+    said = (found.metadata or {}).get(_OF, b"").decode("utf-8", "replace")
+    if said.split()[:2] == part.split()[:2] and len(said.split()) == 3 and said != part:
+        raise ValueError(
+            f"{path.parent} holds an embedding of another table: {path.name} is of other rows, or of the same with "
+            "other names. Choose another folder, or remove it."
+        )
+    return said == part and found.num_rows == rows
+
+
+def _joined(blocks: Iterable[Tensor], rows: int) -> Iterator[Tensor]:
+    """Blocks of some rows or more."""
+    waiting: list[Tensor] = []
+    for block in blocks:
+        waiting.append(block)
+        if sum(map(len, waiting)) >= rows:
+            yield torch.cat(waiting)
+            waiting = []
+    if waiting:
+        yield torch.cat(waiting)
+
+
+def places_table(placed: Placed, threshold: float | None = None, *, names: Any = None, id_column: str = "row") -> Any:
+    """An Arrow table with a line per row: its path, the probability of each step, and its place.
+
+    The place is the deepest group that holds the truth with the probability `placed.coverage`; none is the root.
+
+    Args:
+        placed: Where the rows belong.
+        threshold: Deprecated: probability that the deepest group has at least, in place of the coverage.
+        names: Names of the rows; their numbers if not given.
+        id_column: What the column of names is called.
+
+    Example:
+        >>> import numpy as np
+        >>> names, sure = (("fruit",), ("apple", "pear")), np.array([[0.97, 0.6]])
+        >>> placed = Placed(np.array([[0, 1]]), np.array([[0.9, 0.4]]), names, sure, coverage=0.9)
+        >>> places_table(placed).to_pylist()[0]
+        {'row': 0, 'level_1': 'fruit', 'probability_1': 0.9, 'level_2': 'pear', 'probability_2': 0.4, 'place': 'fruit'}
+    """
+    import pyarrow as pa
+
+    n, levels = placed.path.shape
+    columns: dict[str, Any] = {id_column: pa.array(range(n) if names is None else [str(name) for name in names])}
+    called = placed.names
+    for level in range(levels):
+        at = [path[level] if level < len(path) else None for path in called]
+        columns[f"level_{level + 1}"] = pa.array(at, pa.string())
+        columns[f"probability_{level + 1}"] = pa.array(placed.probability[:, level], mask=placed.path[:, level] < 0)
+    columns["place"] = pa.array(placed.deepest(threshold), pa.string())
+    return pa.table(columns)
+
+
+TREE_ENDINGS = (".nwk", ".newick", ".json", *ENDINGS)
+
+
+def write_tree(
+    tree: Tree,
+    path: Path,
+    *,
+    names: Any = None,
+    id_column: str = "row",
+    groups: Taxonomy | None = None,
+) -> None:
+    r"""Write a tree to a file, as its name ends.
+
+    `.nwk` and `.newick` hold the tree with branch lengths, and support in percent; `.json` holds everything;
+    `.parquet`, `.csv`, `.tsv` and `.jsonl` hold a line per row of the data: its name, its leaf, and at every level the
+    number of its group, and the group's name if it has one; nothing where the row is in none.
+
+    Args:
+        tree: The tree.
+        path: The file.
+        names: Names of the rows; their numbers if not given.
+        id_column: What the column of names is called.
+        groups: Groups of the rows.
+
+    Example:
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "tree.nwk"
+        >>> write_tree(Tree.from_merges([[0, 1]], [1.0], names=["a", "b"]), path)
+        >>> path.read_text()
+        '(a:1,b:1);\n'
+    """
+    check_tree_ending(path)
+    ending = path.suffix.lower()
+    if ending in (".nwk", ".newick"):
+        write_whole(path, tree.to_newick() + "\n")
+    elif ending == ".json":
+        write_whole(path, tree_to_json(tree) + "\n")
+    else:
+        write_table(_groups(tree, names, id_column, groups), path)
+
+
+def check_tree_ending(path: Path, *others: str) -> None:
+    """Refuse a name that does not say how to write a tree.
+
+    Example:
+        >>> check_tree_ending(Path("tree.txt"))
+        Traceback (most recent call last):
+        ...
+        ValueError: A tree is written to a file that ends in .nwk, .newick, .json, ..., not 'tree.txt'.
+    """
+    if path.suffix.lower() not in (*TREE_ENDINGS, *others):
+        raise ValueError(
+            f"A tree is written to a file that ends in {', '.join((*TREE_ENDINGS, *others))}, not {path.name!r}."
+        )
+
+
+def _groups(tree: Tree, names: Any, id_column: str, groups: Taxonomy | None) -> Any:
+    import pyarrow as pa
+
+    leaf = np.arange(tree.leaves) if tree.leaf is None else tree.leaf
+    rows = pa.array(np.arange(len(leaf)) if names is None else [str(name) for name in names])
+    columns: dict[str, Any] = {id_column: rows, "leaf": pa.array([tree.names[at] for at in leaf])}
+    if groups is not None:
+        levels = zip(groups.groups, groups.levels.T, groups.names, strict=True)
+        for level, (described, numbers, called) in enumerate(levels, 1):
+            number = str(len(described))
+            if f"groups_{number}" in columns:  # a level may find no more groups than the one above
+                number += f"_of_level_{level}"
+            columns[f"groups_{number}"] = pa.array(numbers, mask=numbers < 0)
+            if any(group.words for group in described):
+                columns[f"names_{number}"] = pa.array(called, pa.string())
+    return pa.table(columns)

@@ -1,0 +1,244 @@
+"""A layout of rows: where a map should have them, found by descent on their coordinates alone.
+
+The terms of a map are easy to satisfy for free points and hard for a network, whose every step moves all rows. So a
+layout is found first, which takes seconds, and the encoder then learns it; see `PlaceTerm`.
+
+The learning rate of short trainings with a known number of steps.
+
+What a map is compared with: distances in the data from every row to some landmarks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from scipy.sparse import block_diag, csr_matrix
+from torch import Tensor
+
+from horoball.geometry.ball import PoincareBall
+from horoball.tables.geodesics import AXES, Neighborhood, count_axes, neighbor_graph, shortest_paths
+from horoball.tables.table import ArrayTable, Table
+from horoball.training.progress import counted
+from horoball.vae.distances import ChordPoints, DistanceTerm, mean_distance_term, mean_neighbor_term
+
+__all__ = ["Surveyed", "in_medians", "layout", "rise_and_fall", "searches_all_pairs", "surveyed", "with_landmarks"]
+
+_WARMUP = 0.05  # part of the steps in which the rate rises
+_LAST = 0.02  # what is left of it at the end
+
+
+def rise_and_fall(rate: float, part: float) -> float:
+    """The rate after a part of all steps: it rises for a twentieth of them, then falls in a line to a fiftieth.
+
+    Example:
+        >>> [round(rise_and_fall(1.0, part), 3) for part in (0.0, 0.05, 0.5, 1.0)]
+        [0.0, 0.951, 0.51, 0.02]
+    """
+    return rate * min(1.0, part / _WARMUP) * (_LAST + (1 - _LAST) * (1 - part))
+
+
+_MAX_MULTIPLICATIONS = 1e12  # of a search for nearest neighbors, some ten seconds
+_ALL = 2048  # rows up to which every row is a landmark
+_AT_ONCE = 128  # landmarks that a step compares
+_SOME = 512  # landmarks of more rows: 2 kB a row
+
+
+def searches_all_pairs(table: Table, *, library: bool = False) -> bool:
+    """Whether neighbors are found among all rows: of a table in memory, if it takes some ten seconds at most.
+
+    Example:
+        >>> searches_all_pairs(ArrayTable(torch.zeros(100, 40)))
+        True
+    """
+    width = min(AXES, table.features) if library else table.features
+    return isinstance(table, ArrayTable) and table.rows**2 * width <= _MAX_MULTIPLICATIONS
+
+
+class Surveyed(NamedTuple):
+    """Rows in memory, the graph of their neighbors, and their geodesics to some landmarks.
+
+    Example:
+        >>> surveyed(ArrayTable(torch.randn(50, 3))).lengths.shape
+        torch.Size([50, 50])
+    """
+
+    table: ArrayTable
+    graph: csr_matrix
+    landmarks: np.ndarray  # numbers of rows
+    lengths: torch.Tensor  # in units of their median, shape (rows, landmarks); infinite if they are not known
+
+
+def surveyed(
+    table: Table,
+    *,
+    candidates: np.ndarray | None = None,
+    neighbors: int = 20,
+    log: bool = False,
+    library: bool = False,
+    view: Callable[[torch.Tensor], torch.Tensor] | None = None,
+    seed: int = 0,
+) -> Surveyed:
+    """Distances in the data, which a map is compared with.
+
+    They are geodesics of the graph of nearest neighbors. Landmarks are all rows of a small table, otherwise a random
+    sample: time and memory are then linear in the rows, save for finding neighbors. Rows of different categories differ
+    by more than their distance says, so they are infinitely far apart, which stands for not known.
+
+    Args:
+        table: Rows as the model sees them; they must fit in memory.
+        candidates: Rows that may be landmarks: those a model is trained on. All rows if not given.
+        neighbors: Neighbors of the graph.
+        log: Whether distances are of log(1 + x), as they should be of counts.
+        library: Whether rows are shares of a library; distances are then measured along their main axes, see
+            `count_axes`, and a sparse table stays sparse.
+        view: Makes points of the rows of a mixed table, between which distances are measured.
+        seed: Seed of the sample.
+
+    Example:
+        >>> surveyed(ArrayTable(torch.randn(50, 3)), candidates=np.arange(10)).landmarks
+        array([0, 1, 2, 3, 4, 5, 6, 7, 8, 9])
+    """
+    if library:
+        if not isinstance(table, ArrayTable):
+            raise ValueError("The distance term needs cells in memory, and these are streamed. Set distance_weight=0.")
+        held, points = table, count_axes(table)
+    else:
+        x = torch.cat(list(table.blocks()))
+        features = x[:, : table.features]
+        points = (view(features) if view is not None else features.log1p() if log else features).numpy()
+        held = ArrayTable(features, table.columns, table.labels, None, table.covariates)
+        held.schema = table.schema
+    index = np.arange(table.rows) if candidates is None else np.sort(candidates)
+    if len(index) > _ALL:
+        index = np.sort(np.random.default_rng(seed).choice(index, _SOME, replace=False))
+    graph = _graph(points, neighbors, None if table.covariates is None else table.covariates.groups)
+    lengths = shortest_paths(graph, index).T
+    lengths[np.diff(graph.indptr) == 0] = np.inf  # of a row alone in its category nothing is known
+    return Surveyed(held, graph, index, in_medians(lengths)[0])
+
+
+def in_medians(lengths: np.ndarray) -> tuple[torch.Tensor, float]:
+    """Lengths in units of their median, and that median.
+
+    Example:
+        >>> in_medians(np.array([[0.0, 2.0, 4.0, 6.0]], np.float32))
+        (tensor([[0.0000, 0.5000, 1.0000, 1.5000]]), 4.0)
+    """
+    known = lengths[np.isfinite(lengths)]
+    apart = known[known > 1e-6 * known.max(initial=0.0)]  # equal rows are joined by a hair
+    unit = float(np.median(apart)) if len(apart) else 1.0
+    return torch.from_numpy(np.ascontiguousarray(lengths)) / unit, unit
+
+
+def with_landmarks(table: Table, **options: Any) -> tuple[ArrayTable, DistanceTerm]:
+    """The table with each row's distances to the landmarks beside it, and the term that uses them.
+
+    Args:
+        table: Rows as the model sees them; they must fit in memory.
+        options: See `surveyed`.
+
+    Example:
+        >>> table, term = with_landmarks(ArrayTable(torch.randn(50, 3)))
+        >>> table.side.shape, term.landmarks.shape
+        (torch.Size([50, 50]), torch.Size([50, 3]))
+    """
+    found = surveyed(table, **options)
+    return found.table.beside(found.lengths), DistanceTerm(found.table.take(found.landmarks), _AT_ONCE)
+
+
+def _graph(points: np.ndarray, neighbors: int, group: np.ndarray | None) -> csr_matrix:
+    """The graph of nearest neighbors; rows of different categories are in parts that no path joins."""
+    if group is None:
+        return neighbor_graph(points, neighbors)
+    parts, order = [], []
+    for number in range(group.max() + 1):
+        rows = np.flatnonzero(group == number)
+        parts.append(neighbor_graph(points[rows], neighbors) if len(rows) > 1 else csr_matrix((1, 1)))
+        order.append(rows)
+    back = np.argsort(np.concatenate(order))
+    return block_diag(parts, format="csr")[back][:, back]
+
+
+_STEPS = 400
+_RATE = 0.1  # of coordinates, at first
+_SCALE_RATE = 0.02  # of the scales of the terms
+_DISTANCES_FIRST = 0.2  # part of the steps with the distance term alone
+_CROWD, _ROWS_PER_CROWD = 10.0, 100.0  # weight of the crowd: groups of more rows are finer, as a share of all
+_AXES = 256  # landmarks that main axes are taken from, at most
+_LANDMARKS_AT_ONCE = 64  # landmarks, and rows in the crowd, of a step
+
+
+def layout(
+    ball: PoincareBall,
+    d: int,
+    graph: csr_matrix,
+    lengths: Tensor,
+    landmarks: np.ndarray,
+    *,
+    locality: float,
+    start: Tensor | None = None,
+    seed: int = 0,
+) -> Tensor:
+    """Points in tangent coordinates at the origin, float32, shape (rows, d), that make the terms of a map small.
+
+    The sum is (1 − λ) distance term + λ neighbor term, where λ is `locality`. Distances come first, so that neighbors
+    are sorted out within a layout that is right at large.
+
+    Args:
+        ball: Where the points are.
+        d: Dimension.
+        graph: Neighbors of rows, with lengths.
+        lengths: Geodesics from rows to landmarks in units of their median, shape (rows, landmarks).
+        landmarks: Numbers of the landmarks.
+        locality: Share of the neighbor term.
+        start: Where points start; at the main axes of the geodesics if not given.
+        seed: Seed of the draws.
+
+    Example:
+        >>> from horoball.tables.geodesics import neighbor_graph, shortest_paths
+        >>> x, index = np.random.default_rng(0).normal(size=(60, 2)), np.arange(60)
+        >>> graph = neighbor_graph(x, 5)
+        >>> g = torch.from_numpy(shortest_paths(graph, index).T)
+        >>> layout(PoincareBall(0.0), 2, graph, g / g.median(), index, locality=0.5).shape
+        torch.Size([60, 2])
+    """
+    rng = np.random.default_rng(seed)
+    neighbors, rows, marks = Neighborhood.of_graph(graph), len(lengths), torch.from_numpy(landmarks)
+    by_landmark = lengths.mT.contiguous()  # a step takes whole rows of it
+    z = torch.nn.Parameter(_main_axes(lengths, d) if start is None else start.float().clone())
+    scales = [torch.nn.Parameter(torch.zeros(())) for _ in range(2)]  # logarithms: of distances, of the kernel
+    groups = [{"params": [z], "lr": _RATE}, {"params": scales, "lr": _SCALE_RATE}]
+    crowd = max(_CROWD, rows / _ROWS_PER_CROWD)
+    optimizer = torch.optim.Adam(groups, fused=True)
+    for step in counted("Layout", _STEPS):
+        part = step / _STEPS
+        optimizer.param_groups[0]["lr"] = rise_and_fall(_RATE, part)
+        weight = locality if part >= _DISTANCES_FIRST else 0.0
+        with torch.enable_grad():
+            points = ChordPoints(ball, z)
+            index = torch.from_numpy(rng.choice(len(marks), min(len(marks), _LANDMARKS_AT_ONCE), replace=False))
+            square = points.take(marks[index]).between(points)
+            loss = (1 - weight) * mean_distance_term(square, by_landmark[index], scales[0], ball.c_value)
+            if weight > 0:
+                # Others than the landmarks, too: rows that are in no crowd would not move apart.
+                others = torch.from_numpy(rng.choice(rows, min(rows, _LANDMARKS_AT_ONCE), replace=False))
+                near = points.paired(points.take(torch.from_numpy(neighbors.drawn(rng))))
+                far = points.take(others).between(points)
+                loss = loss + weight * mean_neighbor_term(near, far, scales[1], crowd)
+            optimizer.zero_grad()
+            loss.backward()
+        optimizer.step()
+    return z.detach()
+
+
+def _main_axes(lengths: Tensor, d: int) -> Tensor:
+    """The rows' main axes by their geodesics to some landmarks, of spread 1; 0 for those there are not."""
+    some = lengths[:, :: -(-lengths.shape[1] // _AXES)].double()
+    centered = some - some.mean(0)
+    _, axes = torch.linalg.eigh(centered.mT @ centered)
+    points = centered @ axes.flip(1)[:, :d]
+    points = points / points.std().clamp_min(1e-12)
+    return torch.nn.functional.pad(points, (0, d - points.shape[1])).float()

@@ -1,0 +1,286 @@
+"""The term of a map in training: its layout in the loss, samples of it, and the encoder's head start.
+
+The term of a map for tables that are streamed, or too large for a search among all pairs: by a sample in memory.
+
+Neighbors and distances are those of a sample of the rows. A row outside of it belongs where its nearest row of the
+sample is, and its geodesics begin with a step to one of the nearest.
+
+The term of a map, and the rows with what it compares them with.
+
+A head start for a map: the encoder learns the layout before all else is trained with it.
+
+A step here runs the encoder alone and costs a fraction of a whole one, and a place is harder to learn than a decoder
+for rows that are in their places already.
+
+Rows are blurred by half of what is between neighbors, so that the encoder learns a place for each neighborhood and not
+for each row by heart: a row that it has not seen then lies closer to where it should.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from itertools import count
+from typing import Any, cast
+
+import numpy as np
+import torch
+from scipy.sparse import csr_matrix
+from torch import Tensor
+
+from horoball.devices import resolved
+from horoball.distributions.sphere import direction
+from horoball.geometry.random import generator_for
+from horoball.tables.geodesics import neighbor_graph, shortest_paths
+from horoball.tables.table import Batch, Order, Table, held_out
+from horoball.training.config import TrainConfig
+from horoball.training.progress import counted
+from horoball.vae.distances import DistanceTerm, PlaceTerm
+from horoball.vae.encoder import Encoder
+from horoball.vae.layout import in_medians, layout, rise_and_fall, searches_all_pairs, surveyed, with_landmarks
+from horoball.vae.model import VAE
+from horoball.vae.run import Run
+
+__all__ = ["SampledTable", "head_start", "with_map_term", "with_sample"]
+
+_SAMPLE = 8192  # rows: a search in them takes about as long as a step
+_LANDMARKS = 512
+_NEAREST = 15  # rows of the sample that a geodesic may begin with
+
+Points = Callable[[Tensor], Tensor]
+Places = Callable[[Tensor, csr_matrix, Tensor, np.ndarray], Tensor]
+
+
+def with_sample(
+    rows: Table,
+    held: Table | None,
+    points: Points,
+    *,
+    neighbors: int = 20,
+    seed: int = 0,
+    places: Places | None = None,
+) -> tuple[SampledTable, SampledTable | None, DistanceTerm | PlaceTerm]:
+    """The tables with numbers beside their rows that a term of a map compares them with, and the term.
+
+    Args:
+        rows: Rows to train on, as the model sees them; the sample is drawn from these.
+        held: Rows held out, if there are any.
+        points: Makes points of rows, between which distances are measured.
+        neighbors: Neighbors of the graph.
+        seed: Seed of the sample.
+        places: Makes a layout of the sample's rows, from the rows, the graph of their neighbors, their geodesics to
+            landmarks, and the landmarks. Without it, rows are compared by these geodesics.
+
+    Example:
+        >>> from horoball.tables import ArrayTable
+        >>> table, _, term = with_sample(ArrayTable(torch.randn(50, 3)), None, lambda x: x)
+        >>> next(table.batches(Order(8))).side.shape, term.landmarks.shape
+        (torch.Size([8, 50]), torch.Size([50, 3]))
+    """
+    rng = np.random.default_rng(seed)
+    sample = _drawn(rows, rng)
+    at = points(sample)
+    graph = neighbor_graph(at.numpy(), neighbors)
+    landmarks = np.sort(rng.choice(len(sample), min(len(sample), _LANDMARKS), replace=False))
+    lengths, unit = in_medians(shortest_paths(graph, landmarks).T)
+    at = at / unit
+    term: DistanceTerm | PlaceTerm
+    if places is None:
+        term = DistanceTerm(sample[torch.from_numpy(landmarks)], 64)
+    else:
+        term, place = PlaceTerm(), places(sample, graph, lengths, landmarks)
+
+    def beside(x: Tensor) -> Tensor:
+        found = points(x) / unit
+        nearest = torch.cdist(found, at).topk(1 if places else min(_NEAREST, len(at)), largest=False).indices
+        if places is not None:
+            return place[nearest[:, 0]]
+        # The search expands squares, which loses the digits of close pairs.
+        gap = torch.linalg.vector_norm(found.unsqueeze(1) - at[nearest], dim=-1)
+        return (gap.unsqueeze(-1) + lengths[nearest]).amin(1)
+
+    return SampledTable(rows, beside), None if held is None else SampledTable(held, beside), term
+
+
+def _drawn(table: Table, rng: np.random.Generator) -> Tensor:
+    """A random sample of the rows, in one pass over them."""
+    chosen = np.sort(rng.choice(table.rows, min(table.rows, _SAMPLE), replace=False))
+    parts, first = [], 0
+    for block in table.blocks():
+        inside = chosen[(chosen >= first) & (chosen < first + len(block))] - first
+        parts.append(block[torch.from_numpy(inside)])
+        first += len(block)
+    return torch.cat(parts)
+
+
+class SampledTable(Table):
+    """A table whose batches bring what a term of a map compares rows with, found by a sample.
+
+    Args:
+        table: Rows as the model sees them.
+        beside: Makes the numbers that go with rows; see `with_sample`.
+
+    Example:
+        >>> from horoball.tables import ArrayTable
+        >>> table = SampledTable(ArrayTable(torch.ones(50, 3)), lambda x: 2 * x[:, :1])
+        >>> next(table.batches(Order(8))).side.shape
+        torch.Size([8, 1])
+    """
+
+    def __init__(self, table: Table, beside: Points) -> None:
+        self.table, self.beside = table, beside
+        self.columns, self.covariates, self.schema = table.columns, table.covariates, table.schema
+
+    @property
+    def rows(self) -> int:
+        """Number of rows."""
+        return self.table.rows
+
+    def fingerprint(self) -> str:
+        """The table's: the sample follows from it."""
+        return self.table.fingerprint()
+
+    def shards(self, rows: int) -> list[Any]:
+        """The table's shards, with the same sample."""
+        return [SampledTable(shard, self.beside) for shard in self.table.shards(rows)]
+
+    def split(self, part: float, seed: int = 0) -> tuple[Table, Table | None]:
+        """The table's split, with the same sample."""
+        train, held = self.table.split(part, seed)
+        return SampledTable(train, self.beside), None if held is None else SampledTable(held, self.beside)
+
+    def steps(self, order: Order) -> int:
+        """Number of steps of an epoch."""
+        return self.table.steps(order)
+
+    def blocks(self, rows: int = 65536) -> Iterator[Tensor]:
+        """The table's rows."""
+        return self.table.blocks(rows)
+
+    def batches(self, order: Order) -> Iterator[Batch]:
+        """The table's batches with what the term of a map needs."""
+        for batch in self.table.batches(order):
+            yield batch._replace(side=self.beside(batch.x))
+
+
+_log = logging.getLogger("horoball")
+
+
+def with_map_term(run: Run, table: Table, *, warm: bool) -> tuple[Table, Table | None, DistanceTerm | PlaceTerm | None]:
+    """Rows to train on, rows held out, and the term of a map, if there is one.
+
+    Args:
+        run: The model, before its training, with its settings.
+        table: Rows, in their own units.
+        warm: Whether the model was fitted before; a layout then starts at its map.
+
+    Example:
+        >>> from horoball.tables import ArrayTable
+        >>> from horoball.training import TrainConfig
+        >>> from horoball.vae.train import train
+        >>> table = ArrayTable(torch.randn(100, 5))
+        >>> run = train(table, {"hidden": (16,)}, TrainConfig(max_epochs=1, distance_weight=50.0, locality=0.5))
+        >>> rows, held, term = with_map_term(run, table, warm=True)
+        >>> rows.rows, held.rows, term
+        (90, 10, PlaceTerm())
+    """
+    config, model, seen = run.record.training, run.record.model, run.scaled(table)
+    if config.distance_weight == 0:
+        return *seen.split(config.validation, config.seed), None
+    _log.info("Distance weight: %g; geodesics of the 20-neighbor graph are computed first.", config.distance_weight)
+    laid_out = config.locality > 0 and table.covariates is None  # how batches lie to each other is the model's to find
+
+    def places(x: Tensor, graph: csr_matrix, lengths: Tensor, landmarks: np.ndarray) -> Tensor:
+        with torch.no_grad():
+            start = run.model.posterior(x).loc if warm else None
+        shape: dict[str, Any] = {"locality": config.locality, "start": start, "seed": config.seed}
+        return layout(run.model.ball, model.d, graph, lengths, landmarks, **shape)
+
+    if searches_all_pairs(table, library=model.library) or table.covariates is not None:
+        # Landmarks are trained on, so none is drawn from the rows that are held out.
+        candidates = np.setdiff1d(np.arange(table.rows), held_out(table.rows, config.validation, config.seed))
+        view = run.map_view if table.mixed else direction if model.unit_input else None
+        options: dict[str, Any] = {"log": model.log_input, "library": model.library, "view": view}
+        term: DistanceTerm | PlaceTerm
+        if laid_out:
+            found = surveyed(seen, candidates=candidates, **options)
+            x = torch.cat(list(found.table.blocks()))
+            term, seen = PlaceTerm(), found.table.beside(places(x, found.graph, found.lengths, found.landmarks))
+        else:
+            seen, term = with_landmarks(seen, candidates=candidates, **options)
+        return *seen.split(config.validation, config.seed), term
+
+    def points(x: Tensor) -> Tensor:
+        if table.mixed:
+            return run.map_view(x)
+        return direction(x) if model.unit_input else x.log1p() if model.log_input else x
+
+    parts = seen.split(config.validation, config.seed)
+    return with_sample(*parts, points, seed=config.seed, places=places if laid_out else None)
+
+
+_EPOCHS = 160
+_MOST = 6000  # steps
+_RATE = 0.01  # learning rate at its highest
+_BLUR = 0.5  # of the distance to the nearest row
+_PROBES, _AMONG = 256, 8192  # rows whose nearest is looked for, and among how many
+
+
+def head_start(model: VAE, table: Table, config: TrainConfig) -> None:
+    """Train the encoder of a model to put rows where a layout has them.
+
+    It takes 160 epochs, or 6,000 steps where these are fewer.
+
+    Args:
+        model: The model, trained in place.
+        table: Rows to train on, with their places beside them.
+        config: Settings: batch size, seed and device.
+
+    Example:
+        >>> from horoball.tables import ArrayTable
+        >>> from horoball.vae import ModelConfig
+        >>> x = torch.randn(200, 3, generator=torch.Generator().manual_seed(0))
+        >>> model = VAE.from_config(ModelConfig(features=3, hidden=(32,)), generator=torch.Generator().manual_seed(0))
+        >>> head_start(model, ArrayTable(x).beside(x[:, :2]), TrainConfig())
+        >>> bool(model.ball.dist(model.posterior(x).loc, x[:, :2]).mean() < 0.1)
+        True
+    """
+    device = resolved(config.device)
+    model.to(device)
+    encoder, generator = cast(Encoder, model.encoder), generator_for(config.seed)
+    term, optimizer = PlaceTerm(), torch.optim.Adam(encoder.parameters(), fused=True)
+    steps = min(_MOST, _EPOCHS * table.steps(Order(config.batch_size, config.seed)))
+    noise = _BLUR * _spacing(encoder, table, config, device)
+    for step, (x, places) in zip(counted("Head start", steps), _batches(table, config), strict=False):
+        optimizer.param_groups[0]["lr"] = rise_and_fall(_RATE, step / steps)
+        seen = encoder.inputs(x.to(device))
+        blurred = seen + noise * torch.randn(seen.shape, generator=generator).to(device)  # the same on every device
+        loss = term(model.ball, encoder.posterior(blurred).loc, places.to(device)).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    for parameter in model.parameters():  # a learned curvature has a gradient too
+        parameter.grad = None
+
+
+@torch.no_grad()
+def _spacing(encoder: Encoder, table: Table, config: TrainConfig, device: torch.device) -> Tensor:
+    """How far apart neighbors are in each number that the encoder sees: a multiple of its spread."""
+    rows, found = 0, []
+    for x, _ in _batches(table, config):
+        found.append(encoder.inputs(x.to(device)))
+        rows += len(x)
+        if rows >= min(table.rows, _AMONG):
+            break
+    seen = torch.cat(found)[:_AMONG]
+    spread = seen.std(0, correction=0)
+    nearest = torch.cdist(seen[:_PROBES], seen).fill_diagonal_(torch.inf).amin(1)
+    return spread * (nearest.median() / spread.norm().clamp_min(1e-12))
+
+
+def _batches(table: Table, config: TrainConfig) -> Iterator[tuple[Tensor, Tensor]]:
+    """Rows and their places, epoch after epoch; every rank sees all of them, and learns the same."""
+    for epoch in count():
+        for batch in table.batches(Order(config.batch_size, config.seed, epoch)):
+            x, places = batch.inputs
+            yield cast(Tensor, x), cast(Tensor, places)

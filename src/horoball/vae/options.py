@@ -1,0 +1,383 @@
+"""Options of a fit to a table: from a front end to the settings, and the record that keeps them.
+
+The record of a fit to a table.
+
+From the options of a front end to the settings of a fit.
+
+The estimator, `cells.fit` and the command line all call `table_fit`, and those of graphs `graph_fit`. A default has one
+home: the field of `ModelConfig`, `GraphConfig` or `TrainConfig`, or, where a front end differs from it, a tuple such as
+those below.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field, fields
+from numbers import Real
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from horoball.likelihoods.likelihood import LIKELIHOODS
+from horoball.storage.checkpoint import check_fields
+from horoball.storage.settings import SettingError, Settings
+from horoball.tables.schema import Schema
+from horoball.tables.table import Table
+from horoball.training.config import FitRecord, TrainConfig, short_value
+from horoball.vae.layout import searches_all_pairs
+from horoball.vae.model import ModelConfig
+
+__all__ = [
+    "CELLS",
+    "TABLES",
+    "VECTORS",
+    "TableRecord",
+    "check_options",
+    "curvature_fields",
+    "distance_weight",
+    "map_hidden",
+    "map_weight",
+    "pace",
+    "prior_fields",
+    "split_options",
+    "stored_options",
+    "table_fit",
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableRecord(FitRecord):
+    """The record of a fit to a table.
+
+    Example:
+        >>> from horoball.training import TrainConfig
+        >>> model = ModelConfig(features=2)
+        >>> TableRecord(model=model, training=TrainConfig(), columns=["a", "b"], rows=10, data="0f").label is None
+        True
+        >>> TableRecord(model=model, training=TrainConfig(), columns=["a"], rows=10, data="0f")
+        Traceback (most recent call last):
+        ...
+        ValueError: its columns are not the names of 2 features.
+    """
+
+    KIND: ClassVar[str] = "table"
+    COMMAND: ClassVar[str] = "fit"
+    READERS: ClassVar[str] = "`horoball embed`, `export`, `evaluate`, `sample`, `view` or `info`, or PoincareVAE.load"
+    MODEL: ClassVar[type[Settings]] = ModelConfig
+    FIXED: ClassVar[tuple[str, ...]] = ("rows",)
+
+    model: ModelConfig
+    columns: list[str]
+    rows: int
+    data: str  # fingerprint of the table
+    whole: bool = False  # whether all values were whole numbers; counts then have to be
+    label: str | None = None  # column kept aside
+    ids: str | None = None  # column with the names of the rows
+    covariates: dict[str, list[str]] = field(default_factory=dict)  # categories of each
+    # Of cells: layer, batch keys and the scaling of numbers; of vectors: their column.
+    reading: dict[str, Any] = field(default_factory=dict)
+    schema: list[dict[str, Any]] = field(default_factory=list)  # what the columns are, see `Schema`; empty if plain
+    key: str | None = None  # of AnnData: where `cells.fit` wrote the embedding
+    estimator: dict[str, Any] | None = None  # parameters of the estimator that was fitted
+
+    def __post_init__(self) -> None:
+        """Refuse fields of other types, and columns or covariates that are not the model's."""
+        if type(self.rows) is not int or self.rows < 1:
+            raise ValueError(f"its number of rows is {str(self.rows)[:40]!r}.")
+        columns, features = self.columns, self.model.features
+        named = isinstance(columns, list) and all(isinstance(name, str) for name in columns)
+        if not named or len(columns) != features:
+            raise ValueError(f"its columns are not the names of {features} features.")
+        for names, kind, may_miss in (
+            (("data", "version"), str, False),
+            (("whole",), bool, False),
+            (("covariates", "reading"), dict, False),
+            (("label", "ids", "key"), str, True),
+            (("estimator",), dict, True),
+        ):
+            for name in names:
+                value = getattr(self, name)
+                if not isinstance(value, kind) and not (may_miss and value is None):
+                    raise ValueError(f"its {name} is {str(value)[:40]!r}.")
+        categories = self.covariates.values()
+        if not all(isinstance(texts, list) and all(isinstance(text, str) for text in texts) for texts in categories):
+            raise ValueError("its covariates have categories that are not texts.")
+        if tuple(len(texts) for texts in categories) != self.model.covariates:
+            raise ValueError("its covariates are not those of its model.")
+        if self.schema or self.mixed:
+            described = self.columns_of
+            if self.mixed and (described.names != columns or not described.used):
+                raise ValueError("its description of the columns is not that of its features.")
+        elif self.schema != []:
+            raise ValueError(f"its schema is {str(self.schema)[:40]!r}.")
+        check_fields(self.reading, {"layer", "batch", "numbers", "vectors"}, "reading", {"version": self.version})
+        if not isinstance(self.reading.get("vectors", ""), str):
+            raise ValueError(f"its column of vectors is {str(self.reading['vectors'])[:40]!r}.")
+
+    @property
+    def mixed(self) -> bool:
+        """Whether columns have likelihoods of their own."""
+        return self.model.likelihood == "mixed"
+
+    @property
+    def columns_of(self) -> Schema:
+        """What the columns of the source are; none are described where they are plain numbers."""
+        return Schema.from_json(self.schema, uniform=not self.mixed)
+
+    def _differences(self, old: TableRecord) -> Iterator[str]:
+        if old.columns != self.columns:
+            yield "is of a table with other columns. Resume with the file and the options of the first fit."
+        yield from super()._differences(old)
+        if old.data != self.data:
+            yield "is of other rows. Resume with the file of the first fit."
+        if old.covariates != self.covariates:
+            yield "has other batches. Resume with the options of the first fit."
+        if old.label != self.label:
+            yield f"has the label {short_value(repr(old.label))}, not {short_value(repr(self.label))}. Resume with it."
+
+
+_MIN_ROWS_FOR_DISTANCES = 50  # rows below which a graph of 20 neighbors says nothing
+_MAP_STEPS, _LAID_OUT_STEPS = 1000, 400  # of a map; of one whose encoder has learned a layout before
+_MAP_WIDTH = 256  # of the hidden layers of a map
+_MAP_RATE = 0.01  # learning rate
+_MAP_SCHEDULE = {"warmup": 0.1, "decay": 0.02, "scale_rate": 5.0}  # of the learning rate
+_LAID_OUT_SCHEDULE = {"encoder_rate": 0.2}  # and where it has only to keep what it has learned
+_MAP_ROWS, _MAP_BATCHES = (1000, 8000, 40_000), (128, 256, 512, 1024)  # rows from which batches are larger
+_MANY_ROWS = 8000  # from which the layout has details that take a third layer to learn
+_NO_LIMIT = 10_000  # epochs: training stops by itself before
+
+
+class TableDefaults(NamedTuple):
+    """What front ends for tables use instead of the defaults of `ModelConfig` and `TrainConfig`."""
+
+    likelihood: str = "auto"
+    distance_weight: float | str = "auto"
+    locality: float = 0.5
+    hidden: int | tuple[int, ...] | str = "auto"
+    max_epochs: int | str = "auto"
+    batch_size: int | str = "auto"
+    learning_rate: float | str = "auto"
+    patience: int | str = "auto"
+
+
+class CellDefaults(NamedTuple):
+    """What cells use instead of the defaults of tables: counts were tuned with the distance term alone."""
+
+    likelihood: str = "negative_binomial"
+    posterior: str = "wrapped"
+    locality: float = TrainConfig.locality
+    hidden: tuple[int, ...] = (128,)
+    max_epochs: int | str = TrainConfig.max_epochs
+    batch_size: int | str = TrainConfig.batch_size
+    learning_rate: float | str = TrainConfig.learning_rate
+    patience: int | str = TrainConfig.patience
+
+
+class VectorDefaults(NamedTuple):
+    """What vectors, as `horoball fit --kind vectors` takes them, use instead of the defaults of tables."""
+
+    likelihood: str = "von_mises_fisher"
+
+
+TABLES, CELLS, VECTORS = TableDefaults(), CellDefaults(), VectorDefaults()
+
+
+def table_fit(table: Table, *, cells: bool = False, **options: Any) -> tuple[dict[str, Any], TrainConfig]:
+    """Fields of `ModelConfig` and the training settings for a table, as `vae.train.train` takes them.
+
+    Args:
+        table: Rows.
+        cells: Whether the rows are counts of genes in cells; `CELLS` has the defaults then.
+        options: Any fields of `ModelConfig` and `TrainConfig`. c and prior_scale may be "learn"; distance_weight,
+            likelihood, hidden, batch_size, learning_rate, max_epochs and patience may be "auto".
+
+    Example:
+        >>> from horoball.tables import ArrayTable
+        >>> model, training = table_fit(ArrayTable(np.zeros((100, 40))), c="learn", max_epochs=5)
+        >>> model
+        {'likelihood': 'auto', 'hidden': (256, 256), 'c': 1.0, 'learn_c': True}
+        >>> training.max_epochs, training.distance_weight, training.batch_size
+        (5, 200.0, 128)
+    """
+    given = TABLES._asdict() | (CELLS._asdict() if cells else {}) | options
+    model, training = split_options(given, ModelConfig)
+    if cells and model["likelihood"] == "auto":  # the numbers do not say what a count is out of
+        model["likelihood"] = CELLS.likelihood
+    if cells and "library" in LIKELIHOODS[model["likelihood"]].options:
+        model["library"] = True
+    weight, library = training["distance_weight"], bool(model.get("library"))
+    training["distance_weight"] = distance_weight(weight, table, model.get("d", ModelConfig.d), library=library)
+    if isinstance(model["hidden"], str) and model["hidden"] == "auto":
+        model["hidden"] = map_hidden(table) if training["distance_weight"] > 0 else ModelConfig.hidden
+    return model, TrainConfig(**(training | pace(table, training)))
+
+
+def map_hidden(table: Table) -> tuple[int, ...]:
+    """Hidden layers of a map: two, or three for many rows; without the term of a map, posteriors would collapse.
+
+    Example:
+        >>> from horoball.tables import ArrayTable
+        >>> map_hidden(ArrayTable(np.zeros((2000, 4))))
+        (256, 256)
+    """
+    return (_MAP_WIDTH,) * (3 if table.rows >= _MANY_ROWS else 2)
+
+
+def pace(table: Table, training: dict[str, Any]) -> dict[str, Any]:
+    """Batch size, learning rate, patience and maximum number of epochs, where they are "auto".
+
+    A map has a fixed number of steps, over which the learning rate rises and falls: it ends settled. A step costs
+    about as much for a few hundred rows as for a few, so batches are large, as long as an epoch has some steps. Other
+    models train until the validation loss has not fallen for 20 epochs and 160 steps.
+
+    Args:
+        table: Rows.
+        training: Options of the training, with the distance weight as a number.
+
+    Example:
+        >>> from horoball.tables import ArrayTable
+        >>> auto = dict.fromkeys(("batch_size", "learning_rate", "patience", "max_epochs"), "auto")
+        >>> pace(ArrayTable(np.zeros((2000, 4))), auto | {"distance_weight": 50.0})
+        {'batch_size': 256, 'learning_rate': 0.01, 'patience': 0, 'max_epochs': 50, 'warmup': 0.1, 'decay': 0.02, ...}
+        >>> pace(ArrayTable(np.zeros((2000, 4))), auto | {"distance_weight": 0.0})
+        {'batch_size': 128, 'learning_rate': 0.001, 'patience': 20, 'max_epochs': 10000}
+    """
+    drawn = training["distance_weight"] > 0
+    laid_out = drawn and table.covariates is None and training.get("locality", TABLES.locality) > 0
+    batch = _MAP_BATCHES[int(np.searchsorted(_MAP_ROWS, table.rows, "right"))] if drawn else TrainConfig.batch_size
+    chosen = {"batch_size": batch, "learning_rate": _MAP_RATE if drawn else TrainConfig.learning_rate}
+    chosen |= {"patience": 0 if drawn else TrainConfig.patience}
+    given: dict[str, Any] = {}
+    for name in (*chosen, "max_epochs"):
+        value, auto = _number_or("auto", name, training.get(name, "auto"))
+        given |= {} if auto else {name: TrainConfig.checked(name, value)}
+    held = int(table.rows * TrainConfig.checked("validation", training.get("validation", TrainConfig.validation)))
+    steps = max(1, math.ceil((table.rows - held) / given.get("batch_size", batch)))
+    wanted = _LAID_OUT_STEPS if laid_out else _MAP_STEPS
+    chosen["max_epochs"] = math.ceil(wanted / steps) if drawn else _NO_LIMIT if held else TrainConfig.max_epochs
+    if drawn and "learning_rate" not in given:  # a rate that is given stays as it is
+        schedule = _MAP_SCHEDULE | (_LAID_OUT_SCHEDULE if laid_out else {})
+        chosen |= {name: value for name, value in schedule.items() if name not in training}
+    return chosen | given
+
+
+def stored_options(record: FitRecord) -> dict[str, Any]:
+    """The options of a fit, from its record: the inverse of `table_fit` and `graph_fit`.
+
+    Example:
+        >>> from horoball.graphs import GraphConfig
+        >>> from horoball.graphs.run import GraphRecord
+        >>> model = GraphConfig(nodes=4, learn_c=True)
+        >>> options = stored_options(GraphRecord(model=model, training=TrainConfig(), edges=3, digest="0f"))
+        >>> options["c"], options["hidden"], options["seed"]
+        ('learn', 32, 0)
+    """
+    parts = (record.model, record.training)
+    model, training = ({part.name: getattr(each, part.name) for part in fields(each)} for each in parts)
+    model["c"] = "learn" if model["learn_c"] else model["c"]
+    model["prior_scale"] = "learn" if model["learn_prior"] else model["prior_scale"]
+    return model | training
+
+
+def check_options(kind: type[Settings], **options: Any) -> None:
+    """Refuse options out of range, for callers that have long work to do before the fit.
+
+    Example:
+        >>> check_options(ModelConfig, c="learn", beta=-1.0)
+        Traceback (most recent call last):
+        ...
+        horoball.storage.settings.SettingError: beta must be at least 0 and at most 1e+06, got -1.0. ...
+    """
+    model, training = split_options(options, kind)
+    for name, value in model.items():
+        kind.checked(name, value)
+    for name, value in training.items():
+        if value != "auto":
+            TrainConfig.checked(name, value)
+
+
+def split_options(options: dict[str, Any], kind: type[Settings]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Options of the model, which has settings of this kind, and of the training.
+
+    Example:
+        >>> split_options({"d": 3, "c": "learn", "beta": 0.5}, ModelConfig)
+        ({'d': 3, 'c': 1.0, 'learn_c': True}, {'beta': 0.5})
+    """
+    names = {part.name for part in fields(TrainConfig)}
+    training = {name: value for name, value in options.items() if name in names}
+    model = {name: value for name, value in options.items() if name not in names}
+    for name in model.keys() - {part.name for part in fields(kind)}:
+        raise TypeError(f"A fit has no option {name!r}.")
+    if "prior_scale" in model:
+        model |= prior_fields(model["prior_scale"])
+    if "c" in model:
+        model |= curvature_fields(model["c"])
+    return model, training
+
+
+def curvature_fields(c: float | str) -> dict[str, Any]:
+    """Fields of `ModelConfig` for a curvature: a number, or "learn", which starts at 1.
+
+    Example:
+        >>> curvature_fields(0.5), curvature_fields("learn")
+        ({'c': 0.5, 'learn_c': False}, {'c': 1.0, 'learn_c': True})
+    """
+    value, learn = _number_or("learn", "c", c)
+    return {"c": 1.0 if learn else ModelConfig.checked("c", value), "learn_c": learn}
+
+
+def prior_fields(scale: float | str) -> dict[str, Any]:
+    """Fields of `ModelConfig` for the prior's standard deviation: a number, or "learn", which starts at 1.
+
+    Example:
+        >>> prior_fields(1.7), prior_fields("learn")
+        ({'prior_scale': 1.7, 'learn_prior': False}, {'prior_scale': 1.0, 'learn_prior': True})
+    """
+    value, learn = _number_or("learn", "prior_scale", scale)
+    return {"prior_scale": 1.0 if learn else ModelConfig.checked("prior_scale", value), "learn_prior": learn}
+
+
+def distance_weight(given: float | str, table: Table, d: int, *, library: bool = False) -> float:
+    """The weight of the distance term: the given number, or for "auto" that of `map_weight`.
+
+    Example:
+        >>> from horoball.tables import ArrayTable
+        >>> import numpy as np
+        >>> distance_weight("auto", ArrayTable(np.zeros((100, 40))), 2), distance_weight(3, ArrayTable(np.eye(2)), 2)
+        (200.0, 3.0)
+    """
+    value, auto = _number_or("auto", "distance_weight", given)
+    if auto:
+        return map_weight(table, ModelConfig.checked("d", d), library=library)
+    return float(TrainConfig.checked("distance_weight", value))
+
+
+def _number_or(word: str, name: str, given: Any) -> tuple[Any, bool]:
+    """The value, and whether it is the word."""
+    if isinstance(given, str) and given == word:
+        return given, True
+    if not isinstance(given, Real) or isinstance(given, bool | np.bool_):
+        raise SettingError(name, f'is a number or "{word}", got {given!r}.')
+    return given, False
+
+
+def map_weight(table: Table, d: int, *, library: bool = False) -> float:
+    """A distance weight for a map, of the size of the likelihood: 5 per feature, for d = 2 or 3.
+
+    0 where no map is drawn, and for streamed or very many rows that belong to batches or are counts of cells. A count
+    holds less information than a real number, so counts get 0.1 per feature, chosen on trees by
+    `horoball.cells.simulate`.
+
+    Example:
+        >>> from horoball.tables import ArrayTable
+        >>> import numpy as np
+        >>> table = ArrayTable(np.zeros((100, 40)))
+        >>> map_weight(table, d=2), map_weight(table, d=10)
+        (200.0, 0.0)
+    """
+    if not 2 <= d <= 3 or table.rows < _MIN_ROWS_FOR_DISTANCES:
+        return 0.0
+    if (library or table.covariates is not None) and not searches_all_pairs(table, library=library):
+        return 0.0
+    return max(50.0, (0.1 if library else 5.0) * table.features)

@@ -1,0 +1,277 @@
+"""The fit of a model to a table, from its rows as they are to a run.
+
+The loss of some rows as a module, so that the engine can wrap it and a checkpoint can hold all that is learned.
+
+Training of a model on a table.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from horoball.geometry.kernels import wide
+from horoball.geometry.random import generator_for
+from horoball.process import memory_asked
+from horoball.storage.whole import only_run
+from horoball.tables.scaling import Standardized
+from horoball.tables.table import Table
+from horoball.training.bounds import elbo
+from horoball.training.config import FitRecord, TrainConfig
+from horoball.training.loop import run_loop
+from horoball.training.progress import Progress
+from horoball.training.state import LAST, State, check_output_dir, check_resumable
+from horoball.vae.distances import ChordPoints, DistanceTerm, PlaceTerm, chord_distance
+from horoball.vae.map_term import head_start, with_map_term
+from horoball.vae.model import VAE, Decoder, ModelConfig
+from horoball.vae.options import TableRecord
+from horoball.vae.residuals import RESIDUAL_ROWS, residual_covariance
+from horoball.vae.run import Run
+from horoball.vae.start import mixed_start, start_at_category_means, uniform_start
+
+__all__ = ["TableObjective", "fit", "train"]
+
+
+class TableObjective(nn.Module):
+    """Minus the bound and its parts, all summed over rows; a map adds a term, times `distance_weight`.
+
+    Args:
+        model: The model.
+        config: Settings of the training.
+        term: The term of a map.
+
+    Example:
+        >>> from horoball.vae import ModelConfig
+        >>> objective = TableObjective(VAE.from_config(ModelConfig(features=3, hidden=(8,))), TrainConfig())
+        >>> objective.terms, objective(torch.zeros(4, 3)).shape
+        (('loss', 'reconstruction', 'kl'), torch.Size([3]))
+    """
+
+    def __init__(self, model: VAE, config: TrainConfig, term: DistanceTerm | PlaceTerm | None = None) -> None:
+        super().__init__()
+        self.model, self.config, self.term = model, config, term
+
+    @property
+    def terms(self) -> tuple[str, ...]:
+        """Names of the numbers that `forward` returns."""
+        map_terms = () if self.term is None else ("place" if isinstance(self.term, PlaceTerm) else "distance",)
+        return ("loss", "reconstruction", "kl", *map_terms)
+
+    @property
+    def paces(self) -> list[dict[str, Any]]:
+        """The encoder, the likelihood's own parameters, which may have far to go, and all others."""
+        rates = {"encoder": self.config.encoder_rate, "likelihood": self.config.scale_rate}
+        groups: list[dict[str, Any]]
+        groups = [
+            {"params": list(getattr(self.model, part).parameters()), "pace": rate}
+            for part, rate in rates.items()
+            if rate != 1  # a model that is trained in part may lack one
+        ]
+        apart = {id(p) for group in groups for p in group["params"]}
+        groups.insert(0, {"params": [p for p in self.parameters() if id(p) not in apart], "pace": 1.0})
+        return [group for group in groups if group["params"]]
+
+    def forward(
+        self,
+        x: Tensor,
+        side: Tensor | None = None,
+        generator: torch.Generator | None = None,
+    ) -> Tensor:
+        """The loss and its terms.
+
+        Args:
+            x: Rows, shape (rows, features).
+            side: What the term of a map compares them with: their distances to the landmarks, shape (rows, landmarks),
+                or their places in a layout, shape (rows, d).
+            generator: Where the noise comes from; torch's global generator if not given.
+        """
+        if not len(x):  # a rank without rows at this step still takes part in it, with a weight of 0
+            side = None if side is None else side.new_zeros(1, side.shape[1])
+            return 0 * self(x.new_zeros(1, x.shape[1]), side, generator)
+        q = self.model.posterior(x)
+        config = self.config
+        bound = elbo(
+            self.model, x, beta=config.beta, samples=config.samples, kl=config.kl, posterior=q, generator=generator
+        )
+        # The parts are for reading: their gradients would be zeros that are added up.
+        sums = [-bound.value.sum(), -bound.log_likelihood.detach().sum(), bound.kl.detach().sum()]
+        if self.term is not None:
+            if side is None:
+                raise ValueError("The term of a map needs numbers beside the rows, and the table has none.")
+            if isinstance(self.term, PlaceTerm):
+                term = self.term(self.model.ball, q.loc, side).sum()
+            else:
+                term = self._distances(self.term, q.loc, side, generator).sum()
+            sums[0] = sums[0] + config.distance_weight * term
+            sums.append(term.detach())
+        return torch.stack(sums)
+
+    def _distances(self, term: DistanceTerm, loc: Tensor, side: Tensor, generator: torch.Generator | None) -> Tensor:
+        """The distance term of each row."""
+        landmarks, g = term.drawn(side, generator)
+        ball = self.model.ball
+        others = ChordPoints(ball, wide(self.model.posterior(landmarks).loc))
+        square = ChordPoints(ball, wide(loc)).between(others)
+        distance: Tensor = term(chord_distance(ball, square).to(loc.dtype), g)
+        return distance
+
+
+def fit(
+    model: VAE,
+    table: Table,
+    config: TrainConfig,
+    folder: Path | None = None,
+    *,
+    validation: Table | None = None,
+    resume: bool = False,
+    progress: Progress | None = None,
+    term: DistanceTerm | PlaceTerm | None = None,
+    extra: dict[str, Tensor] | None = None,
+    record: FitRecord | None = None,
+) -> State:
+    """Train a model on a table; it ends with the weights of the best validation loss, if rows were held out.
+
+    Args:
+        model: The model, trained in place.
+        table: Rows to train on.
+        config: Settings.
+        folder: Folder for checkpoints and metrics; None writes nothing.
+        validation: Rows to watch for early stopping.
+        resume: Resume from the folder's last checkpoint, if there is one.
+        progress: Progress reporter.
+        term: The term of a map; the tables then hold what it compares rows with.
+        extra: Tensors to store in the checkpoints with the weights.
+        record: Record of the fit, stored in the checkpoints and checked on resume.
+
+    Example:
+        >>> import torch
+        >>> from horoball.tables import ArrayTable
+        >>> from horoball.vae import ModelConfig
+        >>> model = VAE.from_config(ModelConfig(features=3, hidden=(8,)))
+        >>> state = fit(model, ArrayTable(torch.randn(64, 3)), TrainConfig(max_epochs=2))
+        >>> len(state.history)
+        2
+    """
+    objective = TableObjective(model, config, term)
+    return run_loop(
+        objective,
+        table,
+        config,
+        folder,
+        validation=validation,
+        resume=resume,
+        progress=progress,
+        extra=extra,
+        record=record,
+    )
+
+
+def train(
+    table: Table,
+    model: dict[str, Any],
+    config: TrainConfig,
+    folder: Path | None = None,
+    *,
+    label: str | None = None,
+    ids: str | None = None,
+    key: str | None = None,
+    resume: bool = False,
+    warm: Run | None = None,
+    progress: Progress | None = None,
+) -> Run:
+    """Fit a model to a table: look at the numbers, scale them, hold some rows out, train.
+
+    Args:
+        table: Rows.
+        model: Fields of `ModelConfig` other than features; likelihood may be "auto". See `table_fit`.
+        config: Training settings.
+        folder: Folder for checkpoints and the fitted model; None writes nothing.
+        label: Name of the label column, for the record.
+        ids: Name of the column with the rows' names, for the record.
+        key: Key of the embedding in AnnData, for the record.
+        resume: Resume the run in the folder.
+        warm: A fitted model of the same columns to start from, with its scaling, whatever else is given.
+        progress: Progress reporter.
+
+    Example:
+        >>> from horoball.tables import ArrayTable
+        >>> table = ArrayTable(torch.randn(200, 5))
+        >>> run = train(table, {"d": 2, "hidden": (16,)}, TrainConfig(max_epochs=2))
+        >>> next(run.embed(table)).shape
+        torch.Size([200, 2])
+    """
+    with only_run(folder), memory_asked():
+        check_output_dir(folder, resume=resume)
+        names = {"label": label, "ids": ids, "key": key}
+        return _train(table, model, config, folder, names, resume=resume, warm=warm, progress=progress)
+
+
+def _train(
+    table: Table,
+    model: dict[str, Any],
+    config: TrainConfig,
+    folder: Path | None,
+    names: dict[str, Any],
+    *,
+    resume: bool,
+    warm: Run | None,
+    progress: Progress | None,
+) -> Run:
+    """The same with the folder locked."""
+    if warm is not None:
+        start = warm.as_start()
+    else:
+        start = mixed_start(table, model) if table.mixed else uniform_start(table, model)
+    scaler, model_config = start.scaler, ModelConfig(features=table.features, **start.fields)
+    vae = VAE.from_config(model_config, generator=generator_for(config.seed)).float()  # as rows are
+    output = start.apply(vae.likelihood)
+    if isinstance(vae.decoder, Decoder):
+        vae.decoder.start_at(output)
+    if vae.covariates and warm is None:
+        start_at_category_means(vae, table if scaler is None else Standardized(table, scaler))
+    if warm is not None:
+        vae.load_state_dict(warm.model.state_dict())
+    record = TableRecord(
+        model=model_config,
+        training=config,
+        columns=table.columns,
+        rows=table.rows,
+        data=table.fingerprint(),
+        whole=start.whole,
+        covariates={} if table.covariates is None else table.covariates.categories,
+        reading=dict(table.reading),
+        schema=warm.record.schema if warm is not None else [] if table.schema is None else table.schema.as_json(),
+        **names,
+    )
+    run = Run(vae, record, scaler)
+    if resume:
+        check_resumable(folder, record)
+    rows, held, term = with_map_term(run, table, warm=warm is not None)
+    if (
+        isinstance(term, PlaceTerm)
+        and warm is None
+        and not (resume and folder is not None and (folder / LAST).exists())
+    ):
+        head_start(vae, rows, config)
+    options: dict[str, Any] = {"validation": held, "resume": resume, "progress": progress, "term": term}
+    scaling = {} if scaler is None else scaler.tensors()
+    state: State = fit(vae, rows, config, folder, extra=scaling, record=record, **options)
+    run.history, run.digest = state.history, state.run
+    vae.eval()
+    if table.mixed and not vae.covariates:
+        fewer = warm is not None and warm.residuals is not None and table.rows < warm.record.rows
+        run.residuals = warm.residuals if warm is not None and fewer else _residuals(run, table, config.seed)
+    if folder is not None and int(os.environ.get("RANK", "0")) == 0:
+        run.save(folder)
+    return run
+
+
+def _residuals(run: Run, table: Table, seed: int) -> Tensor | None:
+    """How residuals go together, from rows that are spread over the table."""
+    step = -(-table.rows // RESIDUAL_ROWS)
+    rows = torch.cat([block[::step] for block in run.scaled(table).blocks()])
+    return residual_covariance(run.model, rows.to(run.device), seed)

@@ -1,0 +1,331 @@
+"""The tree of a fitted model, and where new rows belong in its groups.
+
+The tree of a fitted model: its columns' weights, its rows' posteriors.
+
+Note [Weights]: distances over all columns count noise as much as structure. The model knows the difference: a column
+that it can reconstruct from the latent space varies with the others, one that it cannot is noise of its own. Columns
+are therefore weighted by the share of their variance that the model explains, w = 1 − Var(x − x̂)/Var(x). Distances
+stay those of the data, so that twigs which the latent space has no room for are not lost.
+
+The groups of a fitted model's rows, kept with the model, so that new rows find theirs.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike
+from torch import Tensor
+
+from horoball.distributions.normal import BallNormal
+from horoball.geometry.random import generator_for
+from horoball.storage.checkpoint import load_checkpoint, reject_incomplete, save_checkpoint
+from horoball.tables.table import Table
+from horoball.training.state import PLACES  # beside the model in the folder of a run
+from horoball.trees.grow import MAX_LEAVES, grow
+from horoball.trees.placement import Placer
+from horoball.trees.source import Source
+from horoball.trees.support import CONSENSUS
+from horoball.trees.taxonomy import NameGroup, Taxonomy, taxonomy
+from horoball.trees.tree import Tree
+from horoball.vae.encoder import network_input
+from horoball.vae.run import Run
+
+__all__ = [
+    "PLACES",
+    "SOURCES",
+    "SourceName",
+    "latent_source",
+    "load_places",
+    "places_of",
+    "save_places",
+    "table_points",
+    "table_taxonomy",
+    "table_tree",
+]
+
+SourceName = Literal["auto", "columns", "weighted", "latent"]
+SOURCES: tuple[SourceName, ...] = get_args(SourceName)
+
+_WEIGHTED = "columns weighted by the model"
+_ROWS = 5_000  # drawn to measure what the model explains of each column
+_LITTLE = 0.02  # a model that explains less of every column has nothing to say
+_ROOM = 5  # dimensions below which a latent space has no room for twigs
+_log = logging.getLogger("horoball")
+
+
+def table_tree(
+    run: Run,
+    table: Table,
+    *,
+    labels: ArrayLike | None = None,
+    names: Sequence[str] | None = None,
+    root: str | int = "center",
+    method: str = "auto",
+    source: str = "auto",
+    draws: int = 100,
+    max_leaves: int = MAX_LEAVES,
+    n_jobs: int | None = None,
+    seed: int = 0,
+    told: Callable[[int, int], None] | None = None,
+) -> Tree:
+    """The tree of a table's rows, or of groups of them; see `PoincareVAE.tree`.
+
+    Example:
+        >>> from horoball.tables import ArrayTable
+        >>> from horoball.training import TrainConfig
+        >>> from horoball.vae.train import train
+        >>> table = ArrayTable(torch.randn(40, 6))
+        >>> run = train(table, {"hidden": (8,)}, TrainConfig(max_epochs=1))
+        >>> table_tree(run, table, draws=2).leaves
+        40
+    """
+    if source not in SOURCES:
+        raise ValueError(f"Expected a source of {', '.join(SOURCES)}, got {source!r}.")
+    rng = np.random.default_rng(seed)
+    options: dict[str, Any] = {"labels": labels, "names": names, "root": root, "method": method, "draws": draws}
+    options |= {"max_leaves": max_leaves, "n_jobs": n_jobs, "rng": rng, "told": told}
+    # Codes have no distances, and columns keep the batch effects that a conditional model takes out.
+    plain = run.model.likelihood.numeric and not run.record.covariates
+    if source == "latent" or (source == "auto" and not plain):
+        return grow([latent_source(list(run.posteriors(table)))], None, **options)
+    if not plain:
+        raise ValueError(f'source="{source}" needs columns of numbers and no covariates. Use source="latent".')
+    x = run.seen(table).double().numpy()
+    # Columns of directions have one unit: distances are those of the vectors at length 1.
+    unit = run.record.model.unit_input
+    spread = np.full(x.shape[1], x.shape[1] ** 0.5) if unit else x.std(0)
+    x = (x if unit else x - x.mean(0)) / np.where(spread > 0, spread, 1.0)
+    if unit and method == "auto" and root == "center" and draws:
+        options["method"] = CONSENSUS
+    if unit and source == "auto":
+        # Draws from posteriors would move vectors by more than their neighbors are apart, and cost fine branches.
+        return grow([Source("vectors", x)], None, **options)
+    if source == "columns":
+        return grow([Source("columns", x)], x, **options)
+    decoder = _Decoder(run, table, spread)
+    weight = decoder.explained(x, np.sort(rng.permutation(len(x))[:_ROWS]))
+    weighted = Source(_WEIGHTED, x, decoder.shift, weight)
+    if weight.max() < _LITTLE:
+        _log.warning("The model explains nothing of any column: its weights are not used. Train it for longer.")
+        return grow([Source("columns", x)], x, **options)
+    if source == "weighted":
+        return grow([weighted], x, weights={_WEIGHTED: weight}, **options)
+    both = {"columns": np.ones_like(weight), _WEIGHTED: weight}
+    return grow([weighted, Source("columns", x, decoder.shift)], x, weights=both, **options)
+
+
+def table_taxonomy(
+    run: Run,
+    table: Table,
+    found: Tree,
+    levels: int | Sequence[int],
+    *,
+    texts: Sequence[str] | None = None,
+    name: NameGroup | None = None,
+) -> Taxonomy:
+    """Named groups of a tree of a table's rows; see `taxonomy`.
+
+    Example:
+        >>> from horoball.tables import ArrayTable
+        >>> from horoball.training import TrainConfig
+        >>> from horoball.vae.train import train
+        >>> table = ArrayTable(torch.randn(40, 6))
+        >>> run = train(table, {"hidden": (8,)}, TrainConfig(max_epochs=1))
+        >>> table_taxonomy(run, table, table_tree(run, table, draws=0), [4]).levels.shape
+        (40, 1)
+    """
+    x = run.seen(table).double().numpy() if run.model.likelihood.numeric else None
+    # Columns of vectors have no meaning of their own, and those of mixed tables are several numbers each.
+    named = x is not None and x.shape[1] == len(table.columns) and not run.record.model.unit_input
+    columns = table.columns if named else None
+    return taxonomy(found, levels, x=x, columns=columns, texts=texts, name=name)
+
+
+def latent_source(posteriors: list[BallNormal]) -> Source:
+    """Posterior means as a source of a tree, with draws of all posteriors for the replicates.
+
+    Example:
+        >>> from horoball import PoincareBall, WrappedNormal
+        >>> q = WrappedNormal.isotropic(torch.zeros(4, 5), torch.ones(4, 1), PoincareBall())
+        >>> latent_source([q]).name
+        'latent space'
+    """
+    ball = posteriors[0].ball
+    mean = torch.cat([q.mean.cpu() for q in posteriors]).double().numpy()
+    if mean.shape[1] < _ROOM:
+        _log.warning(
+            "The tree is made from %d dimensions, which have no room for twigs, and its support is too high. Fit a "
+            "model of %d dimensions for the tree, and keep this one for the map.",
+            mean.shape[1],
+            _ROOM,
+        )
+
+    def noise(rng: np.random.Generator, rows: np.ndarray) -> np.ndarray:
+        generator = generator_for(int(rng.integers(2**62)))
+        with torch.no_grad():
+            drawn = torch.cat([q.sample(generator=generator) for q in posteriors])
+        return drawn.cpu()[rows].double().numpy() - mean[rows]
+
+    return Source("latent space", mean, noise, c=ball.c_value)
+
+
+class _Decoder:
+    """What the model makes of rows, in units of the standardized columns."""
+
+    def __init__(self, run: Run, table: Table, spread: np.ndarray) -> None:
+        self.run, self.model, self.config = run, run.model, run.record.model
+        self.inputs = torch.cat([block.cpu() for block in run.blocks(table)])  # a part at a time is on the device
+        self.scale = np.where(spread > 0, spread, 1.0)
+
+    @torch.no_grad()
+    def explained(self, x: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """The share of each column's variance that the model explains; see Note [Weights]."""
+        given = self.inputs[rows].to(self.run.device)
+        error = (x[rows] - x[rows].mean(0)) - self._centered(given)
+        return np.clip(1 - error.var(0) / np.maximum(x[rows].var(0), 1e-12), 0.0, 1.0)
+
+    @torch.no_grad()
+    def shift(self, rng: np.random.Generator, rows: np.ndarray) -> np.ndarray:
+        """How draws from their posteriors move rows, x̂(z) − x̂(E z)."""
+        given = self.inputs[rows].to(self.run.device)
+        q = self.model.posterior(given)
+        drawn = q.sample(generator=generator_for(int(rng.integers(2**62))))
+        return self._decoded(drawn, given) - self._decoded(q.mean, given)
+
+    def _centered(self, given: Tensor) -> np.ndarray:
+        mean = self._decoded(self.model.embed(given), given)
+        return mean - mean.mean(0)
+
+    def _decoded(self, z: Tensor, given: Tensor) -> np.ndarray:
+        mean = self.model.mean(z, self.model.conditioning(given)).cpu()
+        if self.run.record.mixed:
+            return self.run.distance_view(mean).double().numpy() / self.scale
+        config = self.config
+        seen = network_input(mean, log=config.log_input, library=config.library, unit=config.unit_input)
+        return seen.double().numpy() / self.scale
+
+
+_MOST = 20_000  # rows that new ones are compared with
+_FITTED = 1e-6, 1e6  # what sharpness, temperature and calibration lie within; probabilities are finite there
+
+
+def table_points(run: Run, table: Table) -> np.ndarray:
+    """Rows as points whose distances mean something: columns as the model sees them, vectors at length 1.
+
+    Example:
+        >>> from horoball.tables import ArrayTable
+        >>> from horoball.training import TrainConfig
+        >>> from horoball.vae.train import train
+        >>> table = ArrayTable(torch.randn(40, 6))
+        >>> table_points(train(table, {"hidden": (8,)}, TrainConfig(max_epochs=1)), table).shape
+        (40, 6)
+    """
+    if not run.model.likelihood.numeric or run.record.covariates:
+        raise ValueError("Rows are placed by columns of numbers, without covariates; this model has other ones.")
+    x = run.seen(table).numpy()
+    return x / np.float32(x.shape[1] ** 0.5) if run.record.model.unit_input else x
+
+
+def places_of(run: Run, table: Table, found: Taxonomy, *, seed: int = 0) -> Placer:
+    """What places new rows in the groups of a table; see `Placer`.
+
+    Args:
+        run: The fitted model.
+        table: The rows of the taxonomy.
+        found: Their groups.
+        seed: Seed of the rows that are kept, where there are more than 20,000, and of those that are held out.
+
+    Example:
+        >>> from horoball.tables import ArrayTable
+        >>> from horoball.trees import taxonomy, tree
+        >>> from horoball.training import TrainConfig
+        >>> from horoball.vae.train import train
+        >>> table = ArrayTable(torch.randn(40, 6))
+        >>> run = train(table, {"hidden": (8,)}, TrainConfig(max_epochs=1))
+        >>> groups = taxonomy(tree(next(table.blocks()), draws=0), [3])
+        >>> places_of(run, table, groups).place(table_points(run, table)).path.shape
+        (40, 1)
+    """
+    keep = np.sort(np.random.default_rng(seed).permutation(len(found.levels))[:_MOST])
+    names = [[group.name for group in level] for level in found.groups]
+    return Placer.fit(table_points(run, table)[keep], found.levels[keep], names=names, seed=seed)
+
+
+def save_places(placer: Placer, run: Run, folder: Path) -> None:
+    """Write a placer to the folder of its run.
+
+    Example:
+        >>> import tempfile
+        >>> from horoball.tables import ArrayTable
+        >>> from horoball.training import TrainConfig
+        >>> from horoball.vae.train import train
+        >>> run = train(ArrayTable(torch.randn(40, 6)), {"hidden": (8,)}, TrainConfig(max_epochs=1))
+        >>> folder = Path(tempfile.mkdtemp())
+        >>> save_places(Placer(torch.randn(4, 6), [[0], [0], [1], [1]], (0.1, 0.1, 1, 0, 1, 0)), run, folder)
+        >>> load_places(folder, run).levels.ravel().tolist()
+        [0, 0, 1, 1]
+    """
+    arrays = {"points": placer.points, "levels": placer.levels, "held": placer.held, "limits": placer.limits}
+    fitted = [float(number) for number in placer.fitted]
+    state = {"fitted": fitted, "names": [list(level) for level in placer.names], "run": run.digest}
+    save_checkpoint(folder / PLACES, {name: torch.from_numpy(array) for name, array in arrays.items()}, state)
+
+
+def load_places(folder: Path, run: Run) -> Placer:
+    """Read the placer of a run back; refuses one of another run.
+
+    A file of an earlier version knows of no held-out rows: its placer is fitted again, to the same rows.
+
+    Example:
+        >>> load_places(Path("run"), None)
+        Traceback (most recent call last):
+        ...
+        FileNotFoundError: run holds no groups to place rows in. Make them first: horoball tree run DATA -o groups.csv.
+    """
+    path = folder / PLACES
+    if not path.exists():
+        raise FileNotFoundError(
+            f"{folder} holds no groups to place rows in. Make them first: horoball tree {folder} DATA -o groups.csv."
+        )
+    tensors, state = load_checkpoint(path)
+    with reject_incomplete(path, "does not hold whole groups"):
+        if state["run"] != run.digest:
+            raise ValueError("it belongs to another run.")
+        points, levels = tensors["points"], tensors["levels"]
+        if points.dtype != torch.float32 or levels.dtype != torch.int64 or not bool(points.isfinite().all()):
+            raise ValueError("its points are not finite numbers in float32, or its groups no whole numbers.")
+        if points.dim() != 2 or points.shape[1] != _width(run) or levels.dim() != 2 or len(points) != len(levels):
+            raise ValueError("its points are not those of the model.")
+        names: Any = state["names"]
+        sizes = (levels.amax(0) + 1).tolist()
+        if len(names) not in (0, len(sizes)) or any(len(said) < size for said, size in zip(names, sizes, strict=False)):
+            raise ValueError("its names are not those of its groups.")
+        fitted = [float(number) for number in state["fitted"]]
+        low, high = _FITTED
+        if len(fitted) != 6 or not all(abs(number) <= high for number in fitted) or not min(fitted[:2]) >= low:
+            raise ValueError(f"what was fitted is not finite, or lies outside {low:g} to {high:g}.")
+        # Groups are of all rows of the fit, those that were held out of the points too.
+        most = len(levels) + (tensors["held"].numel() if "held" in tensors else 0)
+        if bool((levels < -1).any()) or bool((levels >= most).any()):
+            raise ValueError("its groups have numbers that none of so many rows has.")
+        called = [[str(name) for name in level] for level in names]
+        if "held" not in tensors and "limits" not in tensors:  # of an earlier version
+            return Placer.fit(points.numpy(), levels.numpy(), names=called)
+        held, limits = tensors["held"], tensors["limits"]
+        if held.dtype != torch.float64 or limits.dtype != torch.float64 or not bool(((held >= 0) & (held <= 1)).all()):
+            raise ValueError("what it knows of held-out rows are not probabilities in float64.")
+        if not bool((limits < torch.inf).all()):  # −∞ is a group that is too small to have a limit
+            raise ValueError("its limits are not numbers.")
+        return Placer(points.numpy(), levels.numpy(), fitted, called, held=held.numpy(), limits=limits.numpy())
+
+
+def _width(run: Run) -> int:
+    """Numbers of a point."""
+    encoder: Any = run.model.encoder
+    return len(run.columns) if encoder.view is None else int(encoder.view.numbers)
