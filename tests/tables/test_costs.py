@@ -214,7 +214,7 @@ def sheet(rows_: str, strings: str = "", dimension: str = "A1:B2") -> bytes:
     return new.getvalue()
 
 
-HEADER = '<row r="1"><c r="A1" t="inlineStr"><is><t>a</t></is></c></row>'
+HEADER = '<row r="1"><c r="A1" t="inlineStr"><is><t>a</t></is></c><c r="B1" t="inlineStr"><is><t>b</t></is></c></row>'
 SHARED = '<row><c t="s"><v>0</v></c><c><v>1</v></c></row>'
 
 
@@ -328,7 +328,7 @@ COSTLY: dict[str, tuple[str, bytes | Callable[[Path], None], Callable[[Path], ob
         "x.xlsx",
         sheet(HEADER + '<row><c r="XFD1"><v>1</v></c></row>' * 20_000),
         columns,
-        "so far it took",
+        "right of its last name",
     ),
     "cells, one text": ("x.h5ad", shared_text, rows, "so far it took"),
     "cells, one text in a list of names": ("x.h5ad", shared_attribute, rows, "its attribute column-order"),

@@ -347,7 +347,7 @@ def test_names_in_a_tree_that_are_markup_do_nothing(open_map: Open) -> None:
 def test_what_does_not_fit_together_is_refused() -> None:
     with pytest.raises(ValueError, match="tree is of 8 rows, but there are 5"):
         view(spiral(5), tree=eight())
-    with pytest.raises(TypeError, match=r"must be a horoball\.hierarchy\.Tree, got ndarray"):
+    with pytest.raises(TypeError, match=r"must be a horoball\.trees\.Tree, got ndarray"):
         view(spiral(5), tree=np.zeros(3))  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="no column 'color'"):
         view_tree(eight(), {"kind": KIND}, color="color")

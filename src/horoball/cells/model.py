@@ -300,7 +300,7 @@ class CellModel(ExpressionModel):
             >>> cells = simulate(depth=2, cells=300, genes=100, batches=1)
             >>> tree = fit(cells, max_epochs=1, hidden=(8,)).tree(cells, "branch", root="0", draws=20)
             >>> print(tree)
-            Tree of 7 leaves and 300 rows, 4 of 5 branches above chance, 4 branches are believed, ...
+            Tree of 7 leaves and 300 rows, 4 of 5 branches above chance (shared change, ...
         """
         options: dict[str, Any] = {"root": root, "source": source, "draws": draws, "key": self.key}
         return cell_tree(self.run, cells, groupby, seed=seed_from(random_state), **options)

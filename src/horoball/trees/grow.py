@@ -96,7 +96,7 @@ def tree(
         spread = np.nanstd(points, 0)
         varied = spread > _ROUNDING * np.nanmax(np.abs(points), 0)
         points = (points[:, varied] - np.nanmean(points[:, varied], 0)) / spread[varied]
-    if not points.shape[1] or not np.nan_to_num(points).any():
+    if not points.shape[1] or not (np.nanmax(points, 0) > np.nanmin(points, 0)).any():
         raise ValueError("All rows are the same: there is no tree to find. Give rows that differ.")
     options: dict[str, Any] = {"labels": labels, "names": names, "root": root, "draws": draws, "n_jobs": n_jobs}
     sources, weights = [Source(name, points)], {name: np.ones(points.shape[1])}
@@ -134,7 +134,7 @@ def verdict(
         >>> verdict(rng.normal(size=(100, 5)), seeds=1).answer
         'not detected'
         >>> print(verdict(20 * rng.normal(size=(3, 5)).repeat(30, 0) + rng.normal(size=(90, 5))))
-        clusters: ... above chance, ... in flat data (p = 0.05); groups of support 0.9: 3, too few to nest; in 3 ...
+        clusters: ... above chance, ... in flat data (p = 0.05); groups of support 0.9: ..., too few to nest; in 3 ...
     """
     if isinstance(x, Space):
         raise ValueError("A verdict needs rows: distances alone have no replicates. `delta` measures a space.")

@@ -307,13 +307,14 @@ def add_rows(
     names = [column.name for column in made]
     if color is not None and color not in names:
         raise ValueError(f"There is no column {color!r} to color by. Columns: {', '.join(names[:20]) or 'none'}.")
-    if tree is not None and tree.verdict is not None:
-        note = f"{note} {tree.verdict.sentence}".strip()
     payload.meta |= {"title": str(title), "note": note, "columns": [], "color": color}
     for column in made:
         add_column(payload, column)
-    if tree is not None and not add_tree(payload, tree, n) and labels is None:
-        labels = tree.names
+    if tree is not None:
+        if not add_tree(payload, tree, n) and labels is None:
+            labels = tree.names
+        if tree.verdict is not None:
+            payload.meta["note"] = f"{note} {tree.verdict.sentence}".strip()
     if labels is not None:
         payload.meta["names"] = _names(labels, n)
 
