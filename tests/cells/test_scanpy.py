@@ -14,9 +14,17 @@ import horoball as hb
 from horoball.cells import CellModel, fit
 from tests.cells.conftest import FAST
 
-sc = pytest.importorskip("scanpy")
-matplotlib = pytest.importorskip("matplotlib")
-matplotlib.use("agg")
+sc: Any = None
+matplotlib: Any = None
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _scanpy() -> None:
+    """Imported when a test needs it, and not whenever tests are collected: it takes seconds."""
+    global sc, matplotlib
+    sc = pytest.importorskip("scanpy")
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("agg")
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-import lancedb
 import numpy as np
 import psycopg
 import pyarrow as pa
@@ -70,6 +69,7 @@ def test_lancedb_finds_the_neighbors_of_the_index(tmp_path: Path, stored: tuple[
     z, ball = stored
     rows, queries = vectors(z, ball), query_vectors(z[:QUERIES], ball)
     column = pa.FixedSizeListArray.from_arrays(pa.array(rows.ravel()), rows.shape[1])
+    lancedb = pytest.importorskip("lancedb")  # takes seconds to import
     table = lancedb.connect(tmp_path).create_table("points", pa.table({"id": np.arange(len(z)), "vector": column}))
     near = [table.search(q).distance_type("dot").limit(CANDIDATES).to_arrow()["id"].to_pylist() for q in queries]
     ids = Index(ball).add(z).search(z[:QUERIES], K)[1].tolist()
