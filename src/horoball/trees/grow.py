@@ -119,7 +119,7 @@ def verdict(
 ) -> Verdict:
     """What structure rows have: the verdict of their tree, over several draws of it; see Note [Verdict].
 
-    The answer of most draws is given, with the numbers of the middle one.
+    Of the draws, the one in the middle is given, by how much they claim; `agreed` says how many have its answer.
 
     Args:
         x: Rows, shape (n, columns), NaN for gaps.
