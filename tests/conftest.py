@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +21,7 @@ settings.register_profile(
 )
 settings.register_profile("search", max_examples=3000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("promised")
+os.environ.setdefault("MPLBACKEND", "agg")  # figures without windows, on a desktop too
 
 
 NIGHT = frozenset(Path(__file__).with_name("night.txt").read_text(encoding="utf-8").splitlines())

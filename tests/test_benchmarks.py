@@ -3,8 +3,11 @@ from pathlib import Path
 import pytest
 import torch
 
-from benchmarks import accuracy, guard, likelihoods, stability
+from benchmarks import guard, likelihoods
 from benchmarks.table import Row, markdown, worst
+from tests.late import late
+
+accuracy, stability = late("benchmarks.accuracy"), late("benchmarks.stability")  # and geoopt with them
 
 
 def test_quick_accuracy_run_stays_under_every_bar(capsys: pytest.CaptureFixture[str]) -> None:

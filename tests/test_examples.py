@@ -8,7 +8,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from examples import branching, cells, digits, graph, tree
+from tests.late import late
+
+branching, cells, digits = late("examples.branching"), late("examples.cells"), late("examples.digits")
+graph, tree = late("examples.graph"), late("examples.tree")
 
 
 def test_the_picture_of_the_readme(tmp_path: Path) -> None:

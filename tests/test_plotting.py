@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
 import pytest
 import torch
@@ -17,8 +16,9 @@ import horoball as hb
 from horoball import plotting
 from horoball.datasets import branching_diffusion, mnist
 from horoball.nn import Gyroplane
+from tests.late import late
 
-mpl.use("agg")
+mpl = late("matplotlib")
 
 
 @pytest.fixture(autouse=True)

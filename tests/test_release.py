@@ -15,11 +15,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from packaging.requirements import Requirement
 from packaging.version import Version
 
 import horoball
+from tests.late import late
+
+yaml = late("yaml")
 
 ROOT = Path(__file__).parents[1]
 CI, WORKFLOWS = ROOT / ".ci", ROOT / ".github" / "workflows"

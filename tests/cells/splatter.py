@@ -9,9 +9,12 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import anndata
 import numpy as np
 from scipy.sparse import csr_matrix
+
+from tests.late import late
+
+anndata = late("anndata")
 
 # Ten types: a stem, two progenitors, and their ends.
 LINEAGE = {"stem": "stem", "A": "stem", "B": "stem", "A1": "A", "A2": "A", "A3": "A", "B1": "B", "B2": "B"} | {

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import anndata
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
@@ -13,6 +12,9 @@ import pytest
 from horoball.cells import CellModel, fit, simulate
 from horoball.vae.run import Run
 from tests.commands import done, refused
+from tests.late import late
+
+anndata = late("anndata")
 
 FAST = ["--quiet", "--hidden", "8", "--max-epochs", "2", "--batch-size", "32"]
 

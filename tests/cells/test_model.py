@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import anndata
 import numpy as np
 import pytest
 import scipy.sparse
@@ -17,6 +16,9 @@ from horoball.cells import CellModel, fit, simulate
 from horoball.storage.checkpoint import load_checkpoint
 from horoball.tables import anndata as data_cells
 from tests.cells.conftest import FAST
+from tests.late import late
+
+anndata = late("anndata")
 
 
 def test_what_is_written_is_where_scanpy_looks(fitted: tuple[Any, CellModel]) -> None:

@@ -6,13 +6,15 @@ import socket
 from pathlib import Path
 from typing import Any
 
-import anndata
 import numpy as np
 import pytest
 
 import horoball as hb
 from horoball.cells import CellModel, fit
 from tests.cells.conftest import FAST
+from tests.late import late
+
+anndata = late("anndata")
 
 sc: Any = None
 matplotlib: Any = None

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import scanpy as sc
 
 from horoball.cells import CellModel, fit, simulate
 from horoball.cells.tree import GroupMeans, join_by_shared_change, shared_change_tree
@@ -52,6 +51,8 @@ def test_the_lineage_of_the_simulated_tree_is_found(seed: int) -> None:
 
 
 def test_the_lineage_of_krumsiek11_is_found() -> None:
+    import scanpy as sc
+
     with pytest.warns(UserWarning, match="Observation names are not unique"):
         cells = sc.datasets.krumsiek11()
     cells.obs_names_make_unique()

@@ -7,7 +7,6 @@ import random
 import warnings
 from pathlib import Path
 
-import networkx as nx
 import numpy as np
 import pytest
 import torch
@@ -30,6 +29,9 @@ from horoball.graphs import (
 )
 from horoball.graphs import baselines as module
 from horoball.graphs.graph import Graph
+from tests.late import late
+
+nx = late("networkx")
 
 RNG = np.random.default_rng(0)
 NX = nx.gnm_random_graph(60, 80, seed=1)  # with isolated nodes and several parts

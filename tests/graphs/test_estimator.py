@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import networkx as nx
 import numpy as np
 import pandas as pd
 import pytest
@@ -17,6 +16,9 @@ from sklearn.exceptions import NotFittedError
 import horoball as hb
 from horoball.datasets import preferential_attachment
 from horoball.graphs import PoincareGraphVAE
+from tests.late import late
+
+nx = late("networkx")
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning")  # of Fabric, at import
 FAST = {"max_epochs": 3, "random_state": 0}

@@ -4,7 +4,6 @@ import logging
 import os
 from pathlib import Path
 
-import networkx as nx
 import numpy as np
 import pytest
 import torch
@@ -12,6 +11,9 @@ from scipy.sparse.csgraph import connected_components
 
 from horoball.datasets import paper_graph, preferential_attachment, random_tree
 from horoball.graphs import Graph
+from tests.late import late
+
+nx = late("networkx")
 
 needs_graphs = pytest.mark.skipif(
     not (Path(os.environ.get("HOROBALL_DATA", "")) / "graphs").is_dir(), reason="HOROBALL_DATA has no folder of graphs"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-
 import pytest
 import torch
 from torch import Tensor
@@ -12,13 +10,11 @@ from horoball.datasets import preferential_attachment
 from horoball.distributions import RiemannianNormal, WrappedNormal
 from horoball.geometry import PoincareBall
 from horoball.graphs import Graph, GraphConfig, GraphVAE
-from horoball.graphs.convolution import GraphConvolution, propagation
 from horoball.graphs.fit import GraphObjective
 from horoball.training import TrainConfig
+from tests.late import late
 
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # of torch.jit.script, at import
-    from torch_geometric.nn import GCNConv
+convolution = late("horoball.graphs.convolution")  # and PyTorch Geometric with it
 
 NODES = 40
 
@@ -45,18 +41,18 @@ def test_the_propagation_matrix_is_the_normalized_adjacency() -> None:
     graph = joined()
     a = torch.from_numpy(graph.adjacency().toarray()) + torch.eye(NODES)
     scale = a.sum(0).rsqrt()
-    matrix = propagation(graph)
+    matrix = convolution.propagation(graph)
     torch.testing.assert_close(matrix.to_dense(), scale[:, None] * a * scale)
     assert matrix.values().numel() == 2 * len(graph.edges) + NODES
 
 
 def test_without_features_it_is_pygs_convolution_of_unit_vectors() -> None:
     graph = joined()
-    ours, theirs = GraphConvolution(NODES, 5, featureless=True), GCNConv(NODES, 5)
+    ours, theirs = convolution.GraphConvolution(NODES, 5, featureless=True), convolution.GCNConv(NODES, 5)
     with torch.no_grad():
         theirs.lin.weight.copy_(ours.lin.weight.T)
         theirs.bias.copy_(ours.bias.normal_())
-    out, of_bias, of_weight = parts(ours, None, propagation(graph))
+    out, of_bias, of_weight = parts(ours, None, convolution.propagation(graph))
     expected, expected_of_bias, expected_of_weight = parts(theirs, torch.eye(NODES), both_ways(graph))
     for found, exact in ((out, expected), (of_bias, expected_of_bias), (of_weight, expected_of_weight.T)):
         torch.testing.assert_close(found, exact, rtol=1e-5, atol=1e-6)
@@ -64,28 +60,28 @@ def test_without_features_it_is_pygs_convolution_of_unit_vectors() -> None:
 
 def test_with_features_it_is_pygs_convolution() -> None:
     graph, x = joined(), torch.randn(NODES, 7, requires_grad=True)
-    ours, theirs = GraphConvolution(7, 5), GCNConv(7, 5)
+    ours, theirs = convolution.GraphConvolution(7, 5), convolution.GCNConv(7, 5)
     theirs.load_state_dict(ours.state_dict())
     expected = parts(theirs, x, both_ways(graph))
-    for edges in (propagation(graph), both_ways(graph)):
+    for edges in (convolution.propagation(graph), both_ways(graph)):
         for found, exact in zip(parts(ours, x, edges), expected, strict=True):
             torch.testing.assert_close(found, exact, rtol=1e-5, atol=1e-6)
 
 
 def test_a_part_of_a_graph_is_given_by_its_nodes_and_an_edge_index() -> None:
-    layer = GraphConvolution(NODES, 5, featureless=True)
+    layer = convolution.GraphConvolution(NODES, 5, featureless=True)
     nodes, part = torch.tensor([30, 3, 17, 8]), Graph.of([(0, 1), (1, 2), (1, 3)])
-    rows = GraphConvolution(4, 5, featureless=True)
+    rows = convolution.GraphConvolution(4, 5, featureless=True)
     with torch.no_grad():
         rows.lin.weight.copy_(layer.lin.weight[nodes])
         rows.bias.copy_(layer.bias.normal_())
-    expected = rows(None, propagation(part))
+    expected = rows(None, convolution.propagation(part))
     torch.testing.assert_close(layer(nodes, both_ways(part)), expected)
     layer(nodes, both_ways(part)).sum().backward()
     touched = layer.lin.weight.grad.abs().sum(1).nonzero().flatten()
     assert touched.tolist() == nodes.sort().values.tolist()
     whole = joined()
-    torch.testing.assert_close(layer(None, both_ways(whole)), layer(None, propagation(whole)))
+    torch.testing.assert_close(layer(None, both_ways(whole)), layer(None, convolution.propagation(whole)))
 
 
 @pytest.mark.parametrize("c", [0.0, 1.0])
@@ -94,7 +90,7 @@ def test_a_part_of_a_graph_is_given_by_its_nodes_and_an_edge_index() -> None:
 def test_every_node_has_a_posterior_and_a_place(features: int, name: str, kind: type, c: float) -> None:
     graph = Graph.of(joined().edges, NODES, features=torch.randn(NODES, features) if features else None)
     model = GraphVAE.from_config(GraphConfig(NODES, features, d=3, c=c, posterior=name))
-    q = model.posterior(graph.features, propagation(graph))
+    q = model.posterior(graph.features, convolution.propagation(graph))
     assert isinstance(q, kind)
     assert q.loc.shape == model.embed(graph).shape == (NODES, 3)
     assert q.rsample().shape == (NODES, 3)
@@ -135,7 +131,7 @@ def test_no_curvature_is_the_euclidean_model_and_small_ones_lead_to_it(posterior
 def test_the_euclidean_model_is_written_down_plainly() -> None:
     graph = joined()
     model = GraphVAE.from_config(GraphConfig(NODES, d=3, c=0.0))
-    q = model.posterior(None, propagation(graph))
+    q = model.posterior(None, convolution.propagation(graph))
     torch.manual_seed(1)
     losses = GraphObjective(model, graph, TrainConfig(beta=0.5))(graph.edges)
     torch.manual_seed(1)

@@ -5,10 +5,8 @@ import logging
 import time
 from pathlib import Path
 
-import networkx as nx
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 import scipy.io
 import scipy.sparse
@@ -17,6 +15,10 @@ import torch
 from horoball.datasets import preferential_attachment
 from horoball.graphs import Graph, read_graph
 from horoball.plugins import require_geometric
+from tests.late import late
+
+nx = late("networkx")
+pl = late("polars")
 
 EDGES = [[0, 1], [0, 2], [1, 3], [2, 3]]
 TEXT = "0 1\n2 0\n1 3\n2 3\n"

@@ -2,7 +2,6 @@
 
 import gzip
 
-import networkx as nx
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -13,6 +12,9 @@ import torch
 
 from horoball.graphs import read_graph
 from horoball.plugins import require_geometric
+from tests.late import late
+
+nx = late("networkx")
 
 
 @pytest.mark.parametrize(

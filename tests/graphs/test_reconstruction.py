@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 
-import networkx as nx
 import numpy as np
 import pytest
 import torch
@@ -15,6 +14,9 @@ from torch import Tensor
 from horoball.geometry import PoincareBall
 from horoball.graphs import Ranking, ranking, reconstruction
 from horoball.graphs.graph import Graph
+from tests.late import late
+
+nx = late("networkx")
 
 RNG = np.random.default_rng(0)
 

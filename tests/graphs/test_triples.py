@@ -6,12 +6,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import networkx as nx
 import pandas as pd
-import polars as pl
 import pytest
 
 from horoball.graphs import read_graph
+from tests.late import late
+
+nx = late("networkx")
+pl = late("polars")
 
 FACTS = [("cat", "is_a", "animal"), ("dog", "is_a", "animal"), ("dog", "eats", "cat")]
 PAIRS = {("animal", "cat"), ("animal", "dog"), ("cat", "dog")}

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-import psycopg
 import pyarrow as pa
 import pytest
 import torch
@@ -17,6 +16,9 @@ from horoball.neighbors import Index, query_vectors, vectors
 from horoball.tables import ArrayTable
 from horoball.training import TrainConfig
 from horoball.vae.train import train
+from tests.late import late
+
+psycopg = late("psycopg")
 
 K, QUERIES, CANDIDATES = 10, 100, 50
 

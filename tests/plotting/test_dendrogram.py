@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
 import pytest
 
 from horoball import plotting
 from horoball.trees import Tree
-
-mpl.use("agg")
 
 MERGES = [[0, 1], [2, 3], [4, 5], [6, 7], [8, 9], [10, 11], [12, 13]]
 SUPPORT = np.array([np.nan] * 8 + [0.9, 0.3, 0.8, 0.6, 0.95, 0.4, 1.0])

@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import anndata
-import h5py
 import numpy as np
 import pandas as pd
 import pytest
@@ -23,6 +21,10 @@ from horoball.tables.table import ArrayTable, Order, Table
 from horoball.training import TrainConfig
 from horoball.vae.train import train
 from horoball.viewer import view_run
+from tests.late import late
+
+anndata = late("anndata")
+h5py = late("h5py")
 
 ROWS = 103  # a prime: no stretch and no batch divides it
 

@@ -12,9 +12,8 @@ import time
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
-import anndata
-import h5py
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pacsv
@@ -22,7 +21,6 @@ import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
 import scipy.sparse
-from pyarrow.feather import write_feather
 
 from horoball.graphs import read_graph
 from horoball.tables import read
@@ -79,8 +77,11 @@ def parquet(rows: int) -> bytes:
     return data[: -8 - length] + footer + struct.pack("<I", len(footer)) + b"PAR1"
 
 
-def cells(change: Callable[[h5py.File], None]) -> Callable[[Path], None]:
+def cells(change: Callable[[Any], None]) -> Callable[[Path], None]:
     def write(path: Path) -> None:
+        import anndata
+        import h5py
+
         anndata.AnnData(np.eye(CELLS, dtype=np.float32)).write_h5ad(path)
         with h5py.File(path, "r+") as file:
             change(file)
@@ -88,8 +89,8 @@ def cells(change: Callable[[h5py.File], None]) -> Callable[[Path], None]:
     return write
 
 
-def nested(where: str, depth: int) -> Callable[[h5py.File], None]:
-    def change(file: h5py.File) -> None:
+def nested(where: str, depth: int) -> Callable[[Any], None]:
+    def change(file: Any) -> None:
         group = file[where]
         for _ in range(depth):
             group = group.create_group("a", track_order=None)
@@ -97,7 +98,7 @@ def nested(where: str, depth: int) -> Callable[[h5py.File], None]:
     return change
 
 
-def doubling(file: h5py.File) -> None:
+def doubling(file: Any) -> None:
     """A column of groups of which each holds the next one twice: 2⁴⁰ paths."""
     last = file["obs"].create_group("c")
     file["obs"].attrs["column-order"] = np.array(["c"], object)
@@ -108,10 +109,10 @@ def doubling(file: h5py.File) -> None:
     last.attrs.update({"encoding-type": "dict", "encoding-version": "0.1.0"})
 
 
-def unwritten(name: str, shape: tuple[int, ...]) -> Callable[[h5py.File], None]:
+def unwritten(name: str, shape: tuple[int, ...]) -> Callable[[Any], None]:
     """A dataset of which no number is stored."""
 
-    def change(file: h5py.File) -> None:
+    def change(file: Any) -> None:
         kept = dict(file[name].attrs)
         del file[name]
         file.create_dataset(name, shape, np.float32, chunks=tuple(min(n, 1000) for n in shape)).attrs.update(kept)
@@ -123,6 +124,8 @@ def heap(number: int, size: int) -> Callable[[Path], None]:
     """Text in a heap whose first object, or what it has free if the number is 0, has another size."""
 
     def write(path: Path) -> None:
+        import anndata
+
         anndata.AnnData(np.eye(CELLS, dtype=np.float32)).write_h5ad(path)
         data = bytearray(path.read_bytes())
         struct.pack_into("<H6xQ", data, data.index(b"GCOL") + 16, number, size)
@@ -133,6 +136,9 @@ def heap(number: int, size: int) -> Callable[[Path], None]:
 
 def shared_text(path: Path) -> None:
     """A column of obs in which every cell refers to the same text of a heap."""
+    import anndata
+    import h5py
+
     anndata.AnnData(np.eye(1000, 2, dtype=np.float32)).write_h5ad(path)
     with h5py.File(path, "r+") as file:
         kind = h5py.string_dtype()
@@ -149,6 +155,9 @@ def shared_text(path: Path) -> None:
 
 def shared_attribute(path: Path) -> None:
     """An attribute whose texts are all the same one of a heap."""
+    import anndata
+    import h5py
+
     anndata.AnnData(np.eye(10, 2, dtype=np.float32)).write_h5ad(path)
     with h5py.File(path, "r+") as file:
         names = np.array(["y" * 70_000, *["z"] * 2000], object)
@@ -168,9 +177,18 @@ def written(save: Callable[..., object], table: pa.Table, **options: object) -> 
     return out.getvalue()
 
 
-ZEROS = pa.table({f"c{i}": pa.array(np.zeros(1 << 20)) for i in range(32)})  # 256 MiB, one array 32 times
-LONG = pa.DictionaryArray.from_arrays(pa.array(np.zeros(5000, np.int32)), pa.array(["x" * 100_000]))  # 500 MB as text
-TEXTS = pa.table({"a": LONG, "b": np.arange(5000.0)})
+def zeros() -> pa.Table:
+    """256 MiB, one array 32 times."""
+    return pa.table({f"c{i}": pa.array(np.zeros(1 << 20)) for i in range(32)})
+
+
+def long() -> pa.DictionaryArray:
+    """500 MB as text."""
+    return pa.DictionaryArray.from_arrays(pa.array(np.zeros(5000, np.int32)), pa.array(["x" * 100_000]))
+
+
+def texts() -> pa.Table:
+    return pa.table({"a": long(), "b": np.arange(5000.0)})
 
 
 def one_page() -> bytes:
@@ -232,35 +250,50 @@ def rows(path: Path) -> object:
     return sum(len(block) for block in table.blocks())
 
 
-COSTLY: dict[str, tuple[str, bytes | Callable[[Path], None], Callable[[Path], object], str]] = {
+def held(make: Callable[[], bytes]) -> Callable[[Path], object]:
+    """A file of these bytes, which are made when a test asks for it."""
+    return lambda path: path.write_bytes(make())
+
+
+COSTLY: dict[str, tuple[str, Callable[[Path], object], Callable[[Path], object], str]] = {
     "matrix market, many entries": (
         "x.mtx",
-        BANNER + b"coordinate real general\n1000 1000 500000000\n",
+        held(lambda: BANNER + b"coordinate real general\n1000 1000 500000000\n"),
         read_graph,
         "500,000,000 entries",
     ),
     "matrix market, many nodes": (
         "x.mtx",
-        BANNER + b"coordinate pattern general\n1000000000 1000000000 1\n1 2\n",
+        held(lambda: BANNER + b"coordinate pattern general\n1000000000 1000000000 1\n1 2\n"),
         read_graph,
         "nearly all of them empty",
     ),
-    "matrix market, dense": ("x.mtx", BANNER + b"array real general\n30000 30000\n1\n", read_graph, "entries"),
-    "matrix market, half": ("x.mtx", BANNER + b"array real symmetric\n30000 30000\n1\n", read_graph, "entries"),
-    "npy": ("x.npy", npy("(1000000, 1000)"), rows, "tells of shape"),
-    "npy of pairs": ("x.npy", npy("(1000000000, 2)", "<i8"), read_graph, "tells of shape"),
-    "npz": ("x.npz", overlapping(), rows, "does not hold"),
-    "npz of pairs": ("x.npz", overlapping(), read_graph, "does not hold"),
-    "sparse rows": ("x.npz", sparse((10**9, 3)), rows, "nearly all of them empty"),
-    "sparse nodes": ("x.npz", sparse((10**9, 10**9)), read_graph, "nearly all of them empty"),
-    "parquet, 10**12 rows": ("x.parquet", parquet(10**12), rows, r"1,000,000,000,000 rows|damaged"),
-    "parquet, 2**62 rows": ("x.parquet", parquet(2**62), rows, r"rows|damaged"),
-    "parquet, edges": ("x.parquet", parquet(10**12), read_graph, r"1,000,000,000,000 rows|damaged"),
-    "csv, many names": ("x.csv", b"," * (1 << 17) + b"\n", rows, "same name"),
-    "csv, one long line": ("x.csv", b"a" * (1 << 17), rows, "not a table|no rows"),
-    "gzip": ("x.txt.gz", gzip.compress(bytes(1 << 26)), read_graph, "does not hold|zero byte"),
-    "bzip2": ("x.txt.bz2", bz2.compress(LINES) * 100, read_graph, "does not hold"),
-    "xz": ("x.txt.xz", lzma.compress(LINES, preset=0) * 100, read_graph, "does not hold"),
+    "matrix market, dense": (
+        "x.mtx",
+        held(lambda: BANNER + b"array real general\n30000 30000\n1\n"),
+        read_graph,
+        "entries",
+    ),
+    "matrix market, half": (
+        "x.mtx",
+        held(lambda: BANNER + b"array real symmetric\n30000 30000\n1\n"),
+        read_graph,
+        "entries",
+    ),
+    "npy": ("x.npy", held(lambda: npy("(1000000, 1000)")), rows, "tells of shape"),
+    "npy of pairs": ("x.npy", held(lambda: npy("(1000000000, 2)", "<i8")), read_graph, "tells of shape"),
+    "npz": ("x.npz", held(overlapping), rows, "does not hold"),
+    "npz of pairs": ("x.npz", held(overlapping), read_graph, "does not hold"),
+    "sparse rows": ("x.npz", held(lambda: sparse((10**9, 3))), rows, "nearly all of them empty"),
+    "sparse nodes": ("x.npz", held(lambda: sparse((10**9, 10**9))), read_graph, "nearly all of them empty"),
+    "parquet, 10**12 rows": ("x.parquet", held(lambda: parquet(10**12)), rows, r"1,000,000,000,000 rows|damaged"),
+    "parquet, 2**62 rows": ("x.parquet", held(lambda: parquet(2**62)), rows, r"rows|damaged"),
+    "parquet, edges": ("x.parquet", held(lambda: parquet(10**12)), read_graph, r"1,000,000,000,000 rows|damaged"),
+    "csv, many names": ("x.csv", held(lambda: b"," * (1 << 17) + b"\n"), rows, "same name"),
+    "csv, one long line": ("x.csv", held(lambda: b"a" * (1 << 17)), rows, "not a table|no rows"),
+    "gzip": ("x.txt.gz", held(lambda: gzip.compress(bytes(1 << 26))), read_graph, "does not hold|zero byte"),
+    "bzip2": ("x.txt.bz2", held(lambda: bz2.compress(LINES) * 100), read_graph, "does not hold"),
+    "xz": ("x.txt.xz", held(lambda: lzma.compress(LINES, preset=0) * 100), read_graph, "does not hold"),
     "cells, nested groups": ("x.h5ad", cells(nested("uns", 150)), rows, "more than 32 deep"),
     "cells, a nested column": ("x.h5ad", cells(nested("obs", 20)), rows, "groups within groups"),
     "cells, doubling groups": ("x.h5ad", cells(doubling), rows, "more than 32 deep|groups within groups"),
@@ -269,73 +302,115 @@ COSTLY: dict[str, tuple[str, bytes | Callable[[Path], None], Callable[[Path], ob
     "cells, text of no length": ("x.h5ad", heap(0, 8), rows, "a heap of its text is damaged"),
     "cells, text that goes back": ("x.h5ad", heap(1, 2**64 - 16), rows, "a heap of its text is damaged"),
     "cells, text beyond its heap": ("x.h5ad", heap(1, 4096), rows, "a heap of its text is damaged"),
-    "parquet in zip": ("x.zip", zipped("x.parquet", written(pq.write_table, ZEROS)), columns, "so far it took"),
-    "parquet, one text as labels": ("x.parquet", written(pq.write_table, TEXTS), labels, "so far it took"),
+    "parquet in zip": (
+        "x.zip",
+        held(lambda: zipped("x.parquet", written(pq.write_table, zeros()))),
+        columns,
+        "so far it took",
+    ),
+    "parquet, one text as labels": (
+        "x.parquet",
+        held(lambda: written(pq.write_table, texts())),
+        labels,
+        "so far it took",
+    ),
     "parquet, one text without types": (
         "x.parquet",
-        written(pq.write_table, TEXTS, store_schema=False),
+        held(lambda: written(pq.write_table, texts(), store_schema=False)),
         labels,
         "so far it took",
     ),
     "parquet, one text as ends": (
         "x.parquet",
-        written(pq.write_table, pa.table({"a": LONG, "b": LONG})),
+        held(lambda: written(pq.write_table, pa.table({"a": long(), "b": long()}))),
         read_graph,
         "so far",
     ),
-    "parquet, one large page": ("x.parquet", one_page(), columns, "its pages tell of 52"),
-    "parquet, an endless list": ("x.parquet", endless_list(), columns, "its pages tell of 268,435,456 bytes"),
+    "parquet, one large page": ("x.parquet", held(one_page), columns, "its pages tell of 52"),
+    "parquet, an endless list": (
+        "x.parquet",
+        held(endless_list),
+        columns,
+        "its pages tell of 268,435,456 bytes",
+    ),
     "feather": (
         "x.feather",
-        written(write_feather, ZEROS, compression="zstd", chunksize=1 << 20),
+        held(lambda: written(feather.write_feather, zeros(), compression="zstd", chunksize=1 << 20)),
         columns,
         "268,435,456",
     ),
-    "feather, one text": ("x.feather", written(write_feather, TEXTS, compression="zstd"), labels, "so far it took"),
+    "feather, one text": (
+        "x.feather",
+        held(lambda: written(feather.write_feather, texts(), compression="zstd")),
+        labels,
+        "so far it took",
+    ),
     "feather, views of one text": (
         "x.feather",
-        written(
-            write_feather,
-            pa.table({"a": LONG.cast(pa.string()).slice(0, 2000).cast(pa.string_view())}),
-            compression="zstd",
+        held(
+            lambda: written(
+                feather.write_feather,
+                pa.table({"a": long().cast(pa.string()).slice(0, 2000).cast(pa.string_view())}),
+                compression="zstd",
+            )
         ),
         columns,
         "tells of|so far it took",
     ),
-    "json, nested lists": ("x.jsonl", b'{"a": ' + b"[" * 90_000 + b"]" * 90_000 + b"}\n", columns, "32 deep"),
-    "json, nested objects": ("x.jsonl", b'{"a":' * 20_000 + b"1" + b"}" * 20_000, columns, "32 deep"),
-    "json, nested over lines": ("x.jsonl", b'{"a":[ "]}" ,{}\n' * 10_000, columns, "line 1 is not one whole object"),
+    "json, nested lists": (
+        "x.jsonl",
+        held(lambda: b'{"a": ' + b"[" * 90_000 + b"]" * 90_000 + b"}\n"),
+        columns,
+        "32 deep",
+    ),
+    "json, nested objects": ("x.jsonl", held(lambda: b'{"a":' * 20_000 + b"1" + b"}" * 20_000), columns, "32 deep"),
+    "json, nested over lines": (
+        "x.jsonl",
+        held(lambda: b'{"a":[ "]}" ,{}\n' * 10_000),
+        columns,
+        "line 1 is not one whole object",
+    ),
     "json, a key a line": (
         "x.jsonl",
-        b"".join(b'{"k%d":1}\n' % i for i in range(15_000)),
+        held(lambda: b"".join(b'{"k%d":1}\n' % i for i in range(15_000))),
         columns,
         "15,000 different keys",
     ),
     "xlsx, one text": (
         "x.xlsx",
-        sheet(HEADER + SHARED * 20_000, f"<si><t>{'x' * 30_000}</t></si>"),
+        held(lambda: sheet(HEADER + SHARED * 20_000, f"<si><t>{'x' * 30_000}</t></si>")),
         columns,
         "so far it took",
     ),
-    "xlsx, a distant row": ("x.xlsx", sheet('<row r="99999999999"><c><v>1</v></c></row>'), columns, "beyond 1,048,576"),
+    "xlsx, a distant row": (
+        "x.xlsx",
+        held(lambda: sheet('<row r="99999999999"><c><v>1</v></c></row>')),
+        columns,
+        "beyond 1,048,576",
+    ),
     "xlsx, a distant second row": (
         "x.xlsx",
-        sheet(HEADER + '<row r="99999999999"><c><v>1</v></c></row>'),
+        held(lambda: sheet(HEADER + '<row r="99999999999"><c><v>1</v></c></row>')),
         columns,
         "beyond 1,048,576",
     ),
     "xlsx, wide rows": (
         "x.xlsx",
-        sheet(HEADER + '<row><c r="XFD1"><v>1</v></c></row>' * 20_000),
+        held(lambda: sheet(HEADER + '<row><c r="XFD1"><v>1</v></c></row>' * 20_000)),
         columns,
         "right of its last name",
     ),
     "cells, one text": ("x.h5ad", shared_text, rows, "so far it took"),
     "cells, one text in a list of names": ("x.h5ad", shared_attribute, rows, "its attribute column-order"),
-    "csv, one long label": ("x.csv", b"a,b\n" + b"x" * 50_000 + b",1\n" + b"y,2\n" * 9000, labels, "50,000 characters"),
+    "csv, one long label": (
+        "x.csv",
+        held(lambda: b"a,b\n" + b"x" * 50_000 + b",1\n" + b"y,2\n" * 9000),
+        labels,
+        "50,000 characters",
+    ),
     "edges, one long id": (
         "x.txt",
-        b"".join(b"a%d b\n" % i for i in range(9000)) + b"c" * 50_000 + b" d\n",
+        held(lambda: b"".join(b"a%d b\n" % i for i in range(9000)) + b"c" * 50_000 + b" d\n"),
         read_graph,
         "50,000 ch",
     ),
@@ -357,12 +432,9 @@ def traced() -> Iterator[Callable[..., Traced]]:
 def test_a_small_file_that_asks_for_much_is_refused_cheaply(
     case: str, tmp_path: Path, traced: Callable[..., Traced]
 ) -> None:
-    name, content, take, says = COSTLY[case]
+    name, write, take, says = COSTLY[case]
     path = tmp_path / name
-    if isinstance(content, bytes):
-        path.write_bytes(content)
-    else:
-        content(path)
+    write(path)
     assert path.stat().st_size < SMALL
     error, peak = traced(take, path)
     assert isinstance(error, ValueError)

@@ -9,8 +9,6 @@ import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
-import anndata
-import h5py
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -20,6 +18,10 @@ import scipy.sparse
 from horoball.datasets import mnist
 from horoball.tables import read
 from horoball.tables.limits import parsing
+from tests.late import late
+
+anndata = late("anndata")
+h5py = late("h5py")
 
 X = np.array([[1.0, 0.0, 2.0], [0.0, 3.0, 0.0]])
 CSR = scipy.sparse.csr_matrix(X)

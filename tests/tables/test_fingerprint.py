@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-import h5py
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -18,6 +17,9 @@ from horoball.tables.table import Table
 from horoball.training import TrainConfig
 from horoball.vae.files import embed_folder
 from horoball.vae.train import train
+from tests.late import late
+
+h5py = late("h5py")
 
 ROWS, GROUP = 20_000, 500
 

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pyarrow as pa
 import pyarrow.feather as feather
 import pyarrow.parquet as pq
@@ -20,7 +19,10 @@ import pytest
 from horoball.tables import read
 from horoball.tables.mixed import read_columns
 from horoball.tables.table import Table
+from tests.late import late
 from tests.tables.messy import KINDS, messy
+
+pl = late("polars")
 
 FRAME = messy().drop(columns=["segment"])
 

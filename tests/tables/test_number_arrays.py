@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -19,6 +18,9 @@ import torch
 from horoball import PoincareVAE
 from horoball.graphs import read_graph
 from horoball.tables import ArrayTable, read
+from tests.late import late
+
+pl = late("polars")
 
 ROWS = 30
 DAYS = np.datetime64("2026-01-01") + np.arange(ROWS)

@@ -8,10 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import anndata
 import numpy as np
 import pandas as pd
-import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -26,6 +24,10 @@ from horoball.training import TrainConfig
 from horoball.vae.files import embed_folder
 from horoball.vae.run import Run
 from horoball.vae.train import train
+from tests.late import late
+
+anndata = late("anndata")
+pl = late("polars")
 
 BAD = 7  # the row that is wrong, the eighth
 

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from horoball.tables.mixed import read_columns
+from tests.late import late
 
-openpyxl = pytest.importorskip("openpyxl")
+openpyxl = late("openpyxl")
 
 
 def book(path: Path, rows: list[list[Any]], cells: dict[str, Any]) -> str:

@@ -7,7 +7,6 @@ from typing import Any
 import fsspec
 import numpy as np
 import pandas as pd
-import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -17,6 +16,9 @@ from torch.utils.data import Dataset, TensorDataset
 
 from horoball.tables import ArrayTable, Table, read
 from horoball.tables.scaling import summarize
+from tests.late import late
+
+pl = late("polars")
 
 X = np.array([[1.0, -2.5, 0.0], [0.0, 3.0, 1e-3], [7.0, 0.0, 4.0], [0.25, 9.0, -1.0]], np.float32)
 NAMES = ["a", "b", "c"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 
-import networkx as nx
 import numpy as np
 import pytest
 from scipy.cluster.hierarchy import linkage
@@ -16,6 +15,9 @@ from horoball.hierarchy import Space
 from horoball.hierarchy.delta import random_tree
 from horoball.trees import Tree, branches, tree
 from horoball.trees.linkage import candidates
+from tests.late import late
+
+nx = late("networkx")
 
 
 @pytest.fixture(scope="module")

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import warnings
 
-import dendropy
 import numpy as np
 import pytest
 
 from horoball.trees.tree import newick
+from tests.late import late
+
+dendropy = late("dendropy")
 
 NONE = np.array([], int)
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 
-import dendropy
-import networkx as nx
 import numpy as np
 import pytest
 from scipy.cluster.hierarchy import cophenet, fcluster, is_valid_linkage, linkage
 from scipy.spatial.distance import pdist
 
 from horoball.trees import Tree, tree, tree_from_json, tree_to_json
+from tests.late import late
+
+dendropy = late("dendropy")
+nx = late("networkx")
 
 
 @pytest.fixture(scope="module")

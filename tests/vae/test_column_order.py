@@ -8,12 +8,14 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pyarrow as pa
 import pytest
 
 import horoball as hb
 from tests.commands import done, refused
+from tests.late import late
+
+pl = late("polars")
 
 FAST = ["--quiet", "--hidden", "8", "--max-epochs", "2", "--batch-size", "32"]
 FRAMES: list[Callable[[pd.DataFrame], Any]] = [

@@ -3,10 +3,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import anndata
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 import scipy.sparse
 import torch
@@ -18,6 +16,10 @@ from horoball.datasets import branching_diffusion
 from horoball.tables import ArrayTable
 from horoball.training import TrainConfig
 from horoball.vae.train import train
+from tests.late import late
+
+anndata = late("anndata")
+pl = late("polars")
 
 X = branching_diffusion(depth=3).x.numpy()
 FAST = {"max_epochs": 3, "hidden": (16,), "random_state": 0}

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -25,7 +24,10 @@ from horoball.vae.run import Run
 from horoball.vae.start import mixed_start
 from horoball.vae.train import train
 from tests.commands import done, refused
+from tests.late import late
 from tests.tables.messy import messy
+
+pl = late("polars")
 
 FAST = {"max_epochs": 3, "hidden": (16,), "random_state": 0}
 COMMAND = ("--max-epochs", 2, "--hidden", 8, "--quiet")

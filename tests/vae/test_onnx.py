@@ -7,8 +7,6 @@ import sys
 from pathlib import Path
 
 import numpy as np
-import onnx
-import onnxruntime
 import pytest
 import torch
 
@@ -20,6 +18,10 @@ from horoball.training import TrainConfig
 from horoball.vae import OUTPUTS, export
 from horoball.vae.run import Run
 from horoball.vae.train import train
+from tests.late import late
+
+onnx = late("onnx")
+onnxruntime = late("onnxruntime")
 
 ROWS = 10_000
 SHORT = TrainConfig(max_epochs=2, batch_size=1024, distance_weight=0.0, learning_rate=1e-2)

@@ -2,11 +2,13 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 import torch
 
 from horoball.viewer.payload import make_column, make_columns
+from tests.late import late
+
+pl = late("polars")
 
 
 def test_few_whole_numbers_are_categories_in_their_order() -> None:
