@@ -86,5 +86,5 @@ def _docstrings(node: ast.AST, name: str) -> Iterator[tuple[str, int, str]]:
         yield name, getattr(node, "lineno", 1) - 1, text
     if not isinstance(node, ast.FunctionDef):
         for child in (each for each in ast.iter_child_nodes(node) if isinstance(each, ast.stmt)):
-            defines = isinstance(child, ast.ClassDef | ast.FunctionDef)
-            yield from _docstrings(child, f"{name}.{child.name}" if defines else name)
+            inner = f"{name}.{child.name}" if isinstance(child, ast.ClassDef | ast.FunctionDef) else name
+            yield from _docstrings(child, inner)

@@ -18,7 +18,14 @@ import pytest
 
 NIGHT = Path(__file__).with_name("night.txt")
 LONGEST = 2.0  # seconds of a test that is run before every merge
-SMOKE = ("tests/devices", "tests/experiments", "tests/quality", "tests/test_benchmarks.py", "tests/viewer")
+SMOKE = (
+    "tests/devices",
+    "tests/experiments",
+    "tests/quality",
+    "tests/test_benchmarks.py",
+    "tests/test_without_extras.py",
+    "tests/viewer",
+)
 
 
 def _cpu() -> float:

@@ -23,7 +23,6 @@ from scipy.sparse import csr_matrix, vstack
 from horoball.plugins import require_anndata
 from horoball.tables.covariates import Covariates, scaling_of
 from horoball.tables.formats import table_reader
-from horoball.tables.hdf5 import check_attributes, check_flat, check_heaps, check_own, check_texts
 from horoball.tables.limits import check_widths, parsing
 from horoball.tables.numpy_files import sound_sparse
 from horoball.tables.row_groups import Stretch
@@ -269,6 +268,8 @@ def _open(path: str | Path, stack: ExitStack) -> _Cells:
     import h5py
     from anndata.io import read_elem
 
+    from horoball.tables.hdf5 import check_attributes, check_flat, check_heaps, check_own, check_texts
+
     if not Path(path).exists():
         raise FileNotFoundError(f"There is no file {path}.")
     file = stack.enter_context(h5py.File(path, "r"))
@@ -315,6 +316,8 @@ def _matrix(cells: _Cells, layer: str | None) -> Any:
     if kind not in ("csc_matrix", "csr_matrix", "array", "dense"):
         raise TypeError(f"Cannot read counts from {type(found).__name__}. Load them first: adata.to_memory().")
     if hasattr(group, "file"):  # of HDF5
+        from horoball.tables.hdf5 import check_flat
+
         check_flat(group)
     if kind == "csc_matrix":  # rows cannot be read from columns
         from anndata.io import read_elem

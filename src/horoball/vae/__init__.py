@@ -1,11 +1,15 @@
 """The variational auto-encoder of tables: model, objective, map, training, and the estimator PoincareVAE."""
 
+from typing import TYPE_CHECKING, Any
+
 from horoball.vae.distances import DistanceTerm, NeighborTerm, PlaceTerm
 from horoball.vae.encoder import Conditioning, Encoder, Prior
 from horoball.vae.estimator import PoincareVAE
 from horoball.vae.model import VAE, Decoder, ModelConfig
-from horoball.vae.onnx import OUTPUTS, export
 from horoball.vae.train import fit
+
+if TYPE_CHECKING:
+    from horoball.vae.onnx import OUTPUTS, export
 
 __all__ = [
     "OUTPUTS",
@@ -22,3 +26,12 @@ __all__ = [
     "export",
     "fit",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Import the export when it is asked for: no fit needs it."""
+    if name not in ("OUTPUTS", "export"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from horoball.vae import onnx
+
+    return getattr(onnx, name)

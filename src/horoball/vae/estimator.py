@@ -28,7 +28,6 @@ from horoball.trees.grow import MAX_LEAVES
 from horoball.trees.placement import Placed, Placer
 from horoball.trees.taxonomy import NameGroup, Taxonomy
 from horoball.trees.tree import Tree
-from horoball.vae.impute import impute
 from horoball.vae.model import VAE, ModelConfig
 from horoball.vae.options import TABLES, stored_options, table_fit
 from horoball.vae.rows import TakesRows
@@ -337,6 +336,8 @@ class PoincareVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TakesRows):
             >>> bool(np.isnan(filled).any()), np.array_equal(np.delete(filled, 3, 0), np.delete(x, 3, 0))
             (False, True)
         """
+        from horoball.vae.impute import impute
+
         table = self._table(X)
         options = {"samples": _Drawn.checked("samples", samples), "draws": _Drawn.checked("draws", draws)}
         filled = impute(self.run_checked(), table, seed=seed_from(random_state), **options)
