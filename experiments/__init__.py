@@ -1,1 +1,1 @@
-"""One command for each table and figure of the paper, and beyond: `python -m experiments.<name>`; see README.md."""
+"""One command for each table and figure of the paper, and beyond: `python -m experiments NAME`; see README.md."""

@@ -137,5 +137,10 @@ def table() -> str:
     return "\n".join(lines)
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Print the table."""
     print(table())
+
+
+if __name__ == "__main__":
+    main()

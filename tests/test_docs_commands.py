@@ -35,7 +35,7 @@ NOT_RUN = {
     "python -m venv": "makes an environment and installs; .ci/run does",
     "python examples/cells.py": "fits ten models to sets of cells, some of which are not in the repository",
     "torchrun --nnodes 2": "needs a second machine, called first",
-    "horoball reproduce": "takes hours; tests/experiments has each table with small settings",
+    "python -m experiments table1": "takes hours; tests/experiments has each table with small settings",
     "python -m quality.drills": "takes minutes; tests/quality/test_drills.py has those of seconds",
     "OMP_NUM_THREADS=1 python -m quality.mutants": "takes hours",
     "bash .ci/": "run is what runs this test; the others build and install in fresh environments",

@@ -11,11 +11,9 @@ import time
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-import horoball
+from experiments import __main__ as command
 from experiments import render, runs
-from horoball.cli import app
 
 PAGE = "docs/reproduction.md"
 SCRIPT = """
@@ -50,15 +48,24 @@ def test_every_picture_of_the_page_is_there() -> None:
 def test_the_command_prints_what_has_been_run() -> None:
     if not runs.results("table4"):
         pytest.skip("needs results of Table 4")
-    done = CliRunner().invoke(app, ["reproduce", "table4", "--seeds", "1", "--workers", "1"])
-    assert done.exit_code == 0, done.output
+    done = _run("table4", "--seeds", "1", "--workers", "1")
+    assert done.returncode == 0, done.stderr
+    assert "| AUC / AP, % |" in done.stdout
 
 
-def test_the_command_says_where_the_experiments_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(horoball, "__file__", str(tmp_path / "a" / "b" / "__init__.py"))
-    refused = CliRunner().invoke(app, ["reproduce", "table1"])
-    assert refused.exit_code == 1
-    assert "Clone it" in refused.stderr
+def test_the_command_lists_the_experiments(capsys: pytest.CaptureFixture[str]) -> None:
+    assert command.main([]) == 0
+    listed = capsys.readouterr().out
+    for name in ("table1", "table2", "table3", "table4", "figure7", "figures", "beyond"):
+        assert re.search(rf"^  {name} +\S", listed, re.MULTILINE), name
+    for name in command.commands():
+        path = render.ROOT / "experiments" / name
+        assert "\ndef main(" in (path / "__main__.py" if path.is_dir() else path.with_suffix(".py")).read_text(), name
+
+
+def test_an_experiment_that_there_is_not_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert command.main(["table9"]) == 2
+    assert capsys.readouterr().err.startswith("There is no experiment 'table9'. Experiments, each with its own --help:")
 
 
 @pytest.mark.parametrize("kind", [signal.SIGTERM, signal.SIGKILL])
@@ -75,6 +82,11 @@ def test_ctrl_c_stops_all_processes_and_says_what_is_left(tmp_path: Path) -> Non
     _, said = process.communicate(timeout=60)
     assert "the same command goes on" in said
     _nothing_is_left_of(process)
+
+
+def _run(*words: str) -> subprocess.CompletedProcess[str]:
+    options = {"capture_output": True, "text": True, "check": False}
+    return subprocess.run([sys.executable, "-m", "experiments", *words], cwd=render.ROOT, **options)
 
 
 def _started(tmp_path: Path) -> subprocess.Popen[str]:
