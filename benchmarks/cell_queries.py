@@ -17,10 +17,10 @@ from typing import Any
 
 import numpy as np
 import torch
+from sklearn.metrics import roc_auc_score
 
 import horoball as hb
 from benchmarks.cell_models import available, quiet_scvi
-from benchmarks.cell_scores import area
 from benchmarks.cells import RESULTS, figure, keep, known, stored
 from benchmarks.table import markdown
 from horoball.geometry import PoincareBall
@@ -82,7 +82,7 @@ def horoball(parts: Parts, d: int, epochs: int | None, seed: int) -> Figures:
     return {
         "joint": jointly,
         "mapped": mapped,
-        "unknown_auc": area(surprise, ~parts.known),
+        "unknown_auc": float(roc_auc_score(~parts.known, surprise)),
         "known_above": float((parts.query.obs["poincare_novelty"][parts.known] > 0.95).mean()),
         **parts.labeled(found.to_numpy(), list(found.columns)),
     }
@@ -107,7 +107,7 @@ def scanvi(parts: Parts, d: int, epochs: int | None, seed: int) -> Figures:
     z, zq = (torch.from_numpy(m.get_latent_representation()).double() for m in (model, placed))
     found = placed.predict(query, soft=True)
     figures = parts.labeled(found.to_numpy(), list(found.columns))
-    novel = area(1 - found.to_numpy().max(1), ~parts.known)
+    novel = float(roc_auc_score(~parts.known, 1 - found.to_numpy().max(1)))
     nothing: Figures = {"joint": None, "known_above": None}
     return nothing | {"mapped": parts.same_type(zq, z, PoincareBall(0.0)), "unknown_auc": novel, **figures}
 

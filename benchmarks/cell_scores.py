@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import numpy as np
 import torch
-from scipy.stats import rankdata, spearmanr
+from scipy.stats import spearmanr
+from sklearn.metrics import roc_auc_score
 
 from benchmarks.cell_models import CHANGE, Data, Fitted, of_column
 from horoball.cells.anndata import nearest
 from horoball.geometry.coordinates import frechet_mean
 
-__all__ = ["SCORES", "area", "judged", "lisi"]
+__all__ = ["SCORES", "judged", "lisi"]
 
 NEIGHBORS, AROUND, PERPLEXITY = 30, 90, 30.0
 PAIRS = (("A1", "A2"), ("B1x", "B1y"), ("A3", "B2"))  # types whose genes are compared
@@ -46,7 +47,7 @@ def judged(given: Data, found: Fitted) -> dict[str, float | None]:
         areas = []
         for one, other in PAIRS:
             means = [np.log2(given.shares[kind == name].mean(0)) for name in (one, other)]
-            areas.append(area(found.changed(one, other), np.abs(means[0] - means[1]) >= CHANGE))
+            areas.append(roc_auc_score(np.abs(means[0] - means[1]) >= CHANGE, found.changed(one, other)))
         figures["genes_auc"] = float(np.mean(areas))
     return figures
 
@@ -68,12 +69,6 @@ def lisi(index: np.ndarray, distance: np.ndarray, label: np.ndarray) -> np.ndarr
     code = np.unique(label, return_inverse=True)[1]
     share = np.stack([(weight * (code[index] == k)).sum(1) for k in range(code.max() + 1)], 1)
     return 1 / (share**2).sum(1)
-
-
-def area(score: np.ndarray, positive: np.ndarray) -> float:
-    """Area under the receiver operating characteristic."""
-    rank, n = rankdata(score), int(positive.sum())
-    return float((rank[positive].sum() - n * (n + 1) / 2) / (n * (len(score) - n)))
 
 
 def _correlation(found: np.ndarray, shares: np.ndarray) -> float:

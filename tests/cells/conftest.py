@@ -3,9 +3,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
 import pytest
-import scipy.stats
 import torch
 
 from horoball.cells import CellModel, fit, simulate
@@ -32,9 +30,3 @@ def fitted() -> tuple[Any, CellModel]:
 def cells() -> Any:
     """A few cells, to be changed at will."""
     return simulate(depth=1, cells=90, genes=40)
-
-
-def auc(score: np.ndarray, positive: np.ndarray) -> float:
-    """Area under the curve of receiver operation."""
-    rank, n = scipy.stats.rankdata(score), int(positive.sum())
-    return float((rank[positive].sum() - n * (n + 1) / 2) / (n * (len(score) - n)))

@@ -33,7 +33,6 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
-from scipy.stats import rankdata
 from torch import Tensor
 
 from horoball.geometry.ball import PoincareBall
@@ -366,12 +365,10 @@ def link_scores(score: ArrayLike | Tensor, is_edge: ArrayLike | Tensor) -> LinkS
         raise ValueError(
             f"link_scores needs edges and non-edges, got {edges} and {others}. Hold out a larger part of the edges."
         )
-    auc = (rankdata(s)[edge].sum() - edges * (edges + 1) / 2) / (edges * others)
-    order = np.argsort(-s)
-    ordered, found = s[order], np.cumsum(edge[order])
-    last = np.append(np.flatnonzero(ordered[1:] != ordered[:-1]), len(s) - 1)  # where a run of equal scores ends
-    gained = np.diff(found[last], prepend=0)
-    return LinkScores(float(auc), float((gained * found[last] / (last + 1)).sum() / edges))
+    from sklearn.metrics import average_precision_score, roc_auc_score
+
+    rank = np.unique(s, return_inverse=True)[1]  # scikit-learn refuses what is infinite
+    return LinkScores(float(roc_auc_score(edge, rank)), float(average_precision_score(edge, rank)))
 
 
 def _vector(x: ArrayLike | Tensor) -> np.ndarray:
