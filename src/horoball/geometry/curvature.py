@@ -97,7 +97,8 @@ def positive_root(c: Curvature) -> Any:
     if not isinstance(c, Tensor):
         return max(math.sqrt(c), 1e-150)
     least = 1e-150 if has_float64(c.device) else 1e-18  # whose square is still a number
-    return positive(c).sqrt() * torch.where(c > 0, 1.0, least)
+    size = positive(c).sqrt()
+    return torch.where(c > 0, size, least * size)  # two numbers alone would be of float32
 
 
 def save(ctx: Any, c: Curvature, *tensors: Tensor) -> None:

@@ -1,4 +1,4 @@
-"""The gyroplane layer's way for a CPU, next to mpmath and to the plain formula in float64."""
+"""The gyroplane layer next to mpmath and to the plain formula in float64."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from horoball.nn import gyroplane as module
-from horoball.nn.gyroplane import REACH, near_gyroplane, plain_gyroplane
+from horoball.nn.gyroplane import gyroplane, plain_gyroplane
 from tests import oracle
 
 
@@ -31,8 +31,7 @@ def test_values_and_gradients_are_those_of_the_plain_formula(
     if not kept:
         monkeypatch.setattr(module, "_KEPT", 0)
     *inputs, g = drawn(5, radius, length, dtype)
-    f = near_gyroplane(*inputs, c)
-    assert f is not None
+    f = gyroplane(*inputs, c)
     wide = [x.detach().double().requires_grad_() for x in inputs]
     truth = plain_gyroplane(*wide, c)
     assert float((f - truth).detach().abs().max()) <= bar / 5 * max(1.0, float(truth.detach().abs().max()))
@@ -43,21 +42,9 @@ def test_values_and_gradients_are_those_of_the_plain_formula(
 
 def test_values_agree_with_mpmath() -> None:
     z, w, b, _ = drawn(3, 6.0, 1.0, torch.float32)
-    f = near_gyroplane(z, w, b, 0.7)
-    assert f is not None
+    f = gyroplane(z, w, b, 0.7)
     truth = oracle.gyroplane(*(oracle.array(x.detach().double().numpy()) for x in (z, w, b)), 0.7)
     assert float((f.detach().double() - torch.as_tensor(oracle.floats(truth))).abs().max()) <= 1e-5
-
-
-@pytest.mark.parametrize("far", ["point", "hyperplane", "not a number"])
-def test_what_is_far_out_is_left_to_the_general_way(far: str) -> None:
-    z, w, b = torch.ones(2, 3), torch.ones(4, 3), torch.ones(4)
-    assert near_gyroplane(z, w, b, 1.0) is not None
-    if far == "hyperplane":
-        b[1] = 2 * REACH[torch.float32] * 3**0.5
-    else:
-        z[1] = REACH[torch.float32] if far == "point" else float("nan")
-    assert near_gyroplane(z, w, b, 1.0) is None
 
 
 def test_second_derivatives_are_those_of_the_plain_formula() -> None:
@@ -67,6 +54,15 @@ def test_second_derivatives_are_those_of_the_plain_formula() -> None:
         (slope,) = torch.autograd.grad(f.sum(), z, create_graph=True)
         return torch.autograd.grad(slope.square().sum(), w)[0]
 
-    f = near_gyroplane(z, w, b, 1.0)
-    assert f is not None
+    f = gyroplane(z, w, b, 1.0)
     assert torch.allclose(curvature(f), curvature(plain_gyroplane(z, w, b, 1.0)), rtol=1e-10)
+
+
+@pytest.mark.parametrize("offset", [0.5, 300.0])
+def test_far_points_and_hyperplanes_are_the_same_for_torch_func(offset: float) -> None:
+    z, w, b, _ = drawn(3, 250.0, 1.0, torch.float64)
+    b = b.detach() + offset * w.detach().norm(dim=-1)
+    ours, plain = gyroplane(z, w, b, 1.0), torch.func.vmap(lambda point: gyroplane(point, w, b, 1.0))(z)
+    torch.testing.assert_close(plain, ours, rtol=1e-12, atol=1e-10)
+    slopes = torch.func.grad(lambda point: gyroplane(point, w, b, 1.0).sum())(z)
+    torch.testing.assert_close(slopes, torch.autograd.grad(ours.sum(), z)[0], rtol=1e-9, atol=1e-9)
