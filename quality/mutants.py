@@ -45,7 +45,6 @@ NEAREST = {
     "ball": "poincare_ball",
     "coordinates": "rim",
     "exponential": "poincare_ball",
-    "fused_exponential": "poincare_ball",
     "random": "generators",
     "sampled": "sampled_divergence",
     "sphere": "densities",

@@ -13,7 +13,7 @@ from torch.distributions.constraints import Constraint
 from horoball.distributions.base import Reparameterized
 from horoball.geometry.ball import PoincareBall
 from horoball.geometry.coordinates import in_ball
-from horoball.geometry.fused_exponential import fused_exp, is_fused
+from horoball.geometry.exponential import fused_exp, is_fused
 from horoball.geometry.kernels import may_hold
 from horoball.plugins import Registry
 

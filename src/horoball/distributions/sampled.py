@@ -33,6 +33,7 @@ import torch
 from torch import Tensor
 
 from horoball.distributions.radius_functions import EPSILON_CELLS, EPSILON_MAX, ORDER, radius_table
+from horoball.geometry.autograd import again
 from horoball.geometry.kernels import columns, dots, looks_ahead
 
 __all__ = [
@@ -331,7 +332,7 @@ class RiemannianNoise(Noise):
 class _SampledDivergence(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, loc: Tensor, scale: Tensor, c: float, noise: Noise, again: Any
+        ctx: Any, loc: Tensor, scale: Tensor, c: float, noise: Noise, general: Any
     ) -> tuple[Tensor, Tensor, bool]:
         with np.errstate(all="ignore"):
             r = noise.radius(columns(scale)[0], c)
@@ -340,17 +341,16 @@ class _SampledDivergence(torch.autograd.Function):
                 return loc, scale, False
             z, divergence = ray.point, noise.divergence(ray)
         ctx.save_for_backward(loc, scale)
-        ctx.made = ray, noise, again
+        ctx.made = ray, noise, general
         points = torch.from_numpy(np.ascontiguousarray(z.T, np.float32))
         return points.view_as(loc), torch.from_numpy(divergence.astype(np.float32)).view(loc.shape[:-1]), True
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor, grad_divergence: Tensor, _: None) -> tuple[Tensor | None, ...]:
         loc, scale = ctx.saved_tensors
-        ray, noise, again = ctx.made
-        if torch.is_grad_enabled():  # by formulas that autograd knows, so that it can go on from there
-            inputs = loc.view_as(loc), scale.view_as(scale)
-            return *torch.autograd.grad(again(*inputs), inputs, (grad, grad_divergence), create_graph=True), *3 * [None]
+        ray, noise, general = ctx.made
+        if torch.is_grad_enabled():
+            return again(general, (loc, scale), ctx.needs_input_grad, grad, grad_divergence)
         g = grad_divergence.numpy().reshape(-1).astype(np.float64)
         by_loc, by_r = ray.gradients(columns(grad), g * noise.rate())
         of_loc = torch.from_numpy(np.ascontiguousarray(by_loc.T, np.float32))
@@ -388,7 +388,7 @@ def is_suited(q: Any, prior: Any, shape: torch.Size) -> bool:
 
 
 def sampled_divergence(
-    q: Any, noise: Noise, shape: torch.Size, again: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
+    q: Any, noise: Noise, shape: torch.Size, general: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
 ) -> tuple[Tensor, Tensor]:
     """A point of each posterior, of shape (*sample, *batch, d), and log q − log p there.
 
@@ -396,7 +396,7 @@ def sampled_divergence(
         q: The posteriors, which are suited.
         noise: Their noise.
         shape: Shape of the points.
-        again: The same as a function of loc and scale by the general way: for what has to go there, and for second
+        general: The same as a function of loc and scale by the general way: for what has to go there, and for second
             derivatives.
 
     Example:
@@ -407,7 +407,7 @@ def sampled_divergence(
         >>> sampled_divergence(q, ours, torch.Size((1, 2)), lambda loc, scale: (loc, scale))
         (tensor([[3., 4.]]), tensor([...e-16]))
     """
-    z, divergence, done = _SampledDivergence.apply(q.loc, q.scale, float(q.ball.c), noise, again)
+    z, divergence, done = _SampledDivergence.apply(q.loc, q.scale, float(q.ball.c), noise, general)
     if not done:
-        z, divergence = again(q.loc, q.scale)
+        z, divergence = general(q.loc, q.scale)
     return z.reshape(shape), divergence.reshape(shape[:-1])

@@ -14,7 +14,7 @@ from horoball.distributions.normal import BallNormal, positive, register_posteri
 from horoball.distributions.radius import radius_nodes
 from horoball.distributions.sampled import WrappedNoise, is_suited, sampled_divergence
 from horoball.geometry.ball import PoincareBall
-from horoball.geometry.fused_exponential import fused_exp, is_fused
+from horoball.geometry.exponential import fused_exp, is_fused
 from horoball.geometry.kernels import log_sinhc, wide
 from horoball.geometry.random import standard_normal
 

@@ -12,7 +12,7 @@ Buffers that follow from a module's settings, and are no part of its weights.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any, Self, TypeVar
 
@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 from horoball.geometry.curvature import load
 
-__all__ = ["Constants", "constant_when_compiled", "differentiated_by", "first_order"]
+__all__ = ["Constants", "again", "constant_when_compiled", "differentiated_by", "first_order"]
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -159,16 +159,29 @@ def differentiated_by(plain: Callable[..., Tensor]) -> Callable[[Callable[..., A
             if torch.compiler.is_compiling() or not torch.is_grad_enabled():
                 return backward(ctx, grad, *rest)
             c, saved = load(ctx)
-            # Views, because a tensor that is two of the inputs would be given the gradient of both twice.
-            given = *saved[: len(ctx.needs_input_grad) - 1], c
-            inputs = [x.view_as(x) if isinstance(x, Tensor) else x for x in given]
-            wanted = [i for i, needed in enumerate(ctx.needs_input_grad) if needed]
-            found = torch.autograd.grad(
-                plain(*inputs), [inputs[i] for i in wanted], grad, create_graph=True, materialize_grads=True
-            )
-            by_place = dict(zip(wanted, found, strict=True))
-            return tuple(by_place.get(i) for i in range(len(inputs)))
+            return again(plain, (*saved[: len(ctx.needs_input_grad) - 1], c), ctx.needs_input_grad, grad)
 
         return guarded
 
     return mark
+
+
+def again(plain: Callable[..., Any], inputs: Sequence[Any], needed: Sequence[bool], *grads: Tensor | None) -> Any:
+    """The gradients of a function once more, by a formula that autograd differentiates any number of times.
+
+    Args:
+        plain: The formula; its outputs are as many as there are gradients.
+        inputs: What it takes.
+        needed: Whether the gradient in each is wanted, or in more than there are.
+        grads: The gradients in its outputs, if they are known.
+    """
+    # Views, because a tensor that is two of the inputs would be given the gradient of both twice.
+    views = [x.view_as(x) if isinstance(x, Tensor) else x for x in inputs]
+    found = plain(*views)
+    made = found if isinstance(found, tuple) else (found,)
+    known = [(y, g) for y, g in zip(made, grads, strict=True) if g is not None]
+    wanted = [i for i, one in enumerate(needed) if one]
+    outputs, given = zip(*known, strict=True)
+    parts = torch.autograd.grad(outputs, [views[i] for i in wanted], given, create_graph=True, materialize_grads=True)
+    by_place = dict(zip(wanted, parts, strict=True))
+    return tuple(by_place.get(i) for i in range(len(needed)))

@@ -1,35 +1,41 @@
-"""The exponential map: formulas that can be differentiated any number of times, and the fast path of a CPU.
+"""The exponential map: formulas that can be differentiated any number of times, and the fast way for float32.
 
-The geometry in formulas that autograd and `torch.func` differentiate any number of times.
+With even kernels of c|μ|², c|v|² and c⟨μ, v⟩ alone the plain formulas are smooth everywhere: at the origin, for
+coincident points, at c = 0. One scalar per point is float64, which holds √c(|μ| + |v|) ≤ 350. Where v all but undoes μ,
+their terms cancel by a factor of exp(2√c min(|μ|, |v|)); the `triangle`, which is used for values and first
+derivatives, does not.
 
-With even kernels of c|μ|², c|v|² and c⟨μ, v⟩ alone they are smooth everywhere: at the origin, for coincident points, at
-c = 0. One scalar per point is float64, which holds √c(|μ| + |v|) ≤ 350. Where v all but undoes μ, their terms cancel
-by a factor of exp(2√c min(|μ|, |v|)); the `triangle`, which is used for values and first derivatives, does not.
+The fast way is one function, exp_μ(v) and the log volume element at v, as starting operations is what costs at a batch
+of some hundred points. Lengths are first multiplied by √c and z is divided by it, so that all is done on the ball of
+c = 1: a c that is learned then costs no more than one that is fixed. By way of the hyperboloid, with a = |μ|, b = |v|:
 
-exp_μ(v) for float32 vectors of moderate length: the hot path of sampling, in half the operations of `translation`.
+    h = (ρ₁ cosh b + ⟨μ, v⟩ ρ₂ ℓ) μ + ρ₂ v,    ρ₁ = sinh a/a,  ρ₂ = sinh b/b,  ℓ = (cosh a − 1)/a²,
+    z = h · asinh(q)/q,   q = |h|.
 
-The formulas are those of the `triangle`, with hyperbolic functions as they stand instead of scaled by exponentials,
-and all of it in float64: two vectors a point are few. Rounding is then invisible in float32, unless v all but undoes μ
-or √c(|μ| + |v|) exceeds 300; batches with such vectors, float64 and a c that is a tensor go the general way.
-
-At a batch of some hundred points the time goes into starting operations, not into numbers. So what is done to both μ
-and v is done once, to a tensor of shape (2, *batch, d), and sums of products are gathered in place.
+Vectors meet scalars in three products of small matrices, as rows of one tensor of shape (*batch, 2, d); the scalars of
+μ and v are columns of another. All is float64, which is right to float32's rounding unless v all but undoes μ or
+√c(|μ| + |v|) exceeds 350. A CPU is asked for that, and such batches go the general way; other devices are not waited
+for.
 """
 
 from __future__ import annotations
 
-import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
 from horoball.devices import has_float64
-from horoball.geometry.autograd import differentiated_by
+from horoball.geometry.autograd import again
 from horoball.geometry.curvature import Curvature, load, positive, root, save, widened
-from horoball.geometry.kernels import asinhc, log_sinhc, looks_ahead, sinhc, tanhc, wide
+from horoball.geometry.kernels import asinhc, in_graph, log_sinhc, looks_ahead, sinhc, tanhc, wide
+
+if TYPE_CHECKING:
+    from horoball.geometry.ball import PoincareBall
 
 __all__ = [
+    "fused_exp",
+    "is_fused",
     "moderate_exp",
     "plain_log_volume",
     "plain_side",
@@ -144,85 +150,107 @@ def _dot(x: Tensor, y: Tensor) -> Tensor:
     return (x * y).sum(-1, keepdim=True)
 
 
-_TINY = 1e-30  # floor of a length: sinh(a)/a is 1 and a direction 0 there
-_MOST = 1e125  # of sinh²(a_z/2): products of two such numbers are still float64
-_UNDONE = 1e-7  # least sinh²(a_z/2)/(sinh a sinh b): float64's rounding over it is well below float32's
+_SHORT = 1e-4  # floor of √c·radius: sinh(x)/x is 1 + 2e-9 there, and quotients by x² keep eight digits
+_MOST = 1e150  # of q = sinh(√c|z|): its square is still float64
+_UNDONE = 1e-7  # least q/(sinh a cosh b): float64's rounding over it is well below float32's
+
+
+def is_fused(x: Tensor, ball: PoincareBall) -> bool:
+    """Whether points that are drawn go the fast way: float32 off the CPU, and c known to be above 0.
+
+    Example:
+        >>> from horoball import PoincareBall
+        >>> is_fused(torch.zeros(2), PoincareBall(1.0))
+        False
+    """
+    return (
+        x.dtype == torch.float32
+        and x.device.type not in ("cpu", "meta")
+        and not in_graph()
+        and has_float64(x.device)
+        and (ball.learnable or not (isinstance(ball.c, Tensor) or ball.is_euclidean))
+    )
+
+
+def fused_exp(mu: Tensor, v: Tensor, c: Curvature, *, volume: bool = True) -> tuple[Tensor, Any]:
+    """exp_μ(v) [eq:exp] and log(sinh(√c|v|)/(√c|v|))·(d − 1) [eq:volume_element], if it is asked for.
+
+    Example:
+        >>> fused_exp(torch.tensor([1.0, 0.0]), torch.tensor([2.0, 0.0]), 1.0)
+        (tensor([3., 0.]), tensor(0.5952))
+    """
+    return _Exp.apply(mu, v, c, volume)[:2]
 
 
 def moderate_exp(mu: Tensor, v: Tensor, c: Curvature) -> Tensor | None:
-    """exp_μ(v) [eq:exp], or None when the vectors are not for this way.
+    """exp_μ(v) [eq:exp] on a CPU, or None when the vectors are not for this way.
 
     Example:
         >>> moderate_exp(torch.tensor([1.0, 0.0]), torch.tensor([2.0, 0.0]), 1.0)
         tensor([3., 0.])
     """
-    usual = mu.dtype == torch.float32 and looks_ahead(mu) and has_float64(mu.device) and mu.numel()
-    if not usual or isinstance(c, Tensor):
+    if mu.dtype != torch.float32 or isinstance(c, Tensor) or not looks_ahead(mu) or not mu.numel():
         return None
-    z, moderate = _ModerateExp.apply(mu, v, c)
+    z, _, moderate = _Exp.apply(mu, v, c, False)
     return z if moderate else None
 
 
-class _ModerateExp(torch.autograd.Function):
+class _Exp(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, mu: Tensor, v: Tensor, c: float) -> tuple[Tensor, bool]:
-        s = math.sqrt(c)
-        unit = torch.stack((mu, v)).double()
-        R = torch.linalg.vector_norm(unit, dim=-1, keepdim=True).clamp_min_(_TINY)
-        unit.div_(R)
-        u, w = unit.unbind(0)
-        k = (u * w).sum(-1, keepdim=True)  # cos φ
-        ab = R * s
-        sinh, cosh = ab.sinh(), ab.cosh_()
-        (sinh_a, sinh_b), cosh_b = sinh.unbind(0), cosh[1]
-        tanh_half = torch.tanh(R[0] * (s / 2))
-        # x = sinh(a_z/2), from which a_z, sinh a_z = 2x√(1 + x²) and cosh a_z = 1 + 2x²
-        half = (R[0] - R[1]).mul_(s / 2).sinh_()
-        product = sinh_a * sinh_b
-        x2 = torch.addcmul(half * half, product, (k + 1).mul_(0.5))
-        if not (x2.max() < _MOST and torch.add(x2, product, alpha=-_UNDONE).min() > 0):
-            return mu, False
-        x, root = x2.sqrt(), (x2 + 1).sqrt_()
-        az = torch.addcdiv(x, x2, root + 1).log1p_().mul_(2)
-        inverse = (x * root).reciprocal_().mul_(0.5)  # 1/sinh a_z
-        ratio = (az * inverse).mul_(1 / s)  # R_z/sinh a_z
-        lift = sinh_a * tanh_half  # cosh a − 1
-        weight_u = torch.addcmul(sinh_a * cosh_b, k * sinh_b, lift).mul_(ratio)
-        weight_w = sinh_b * ratio
-        z = (u * weight_u).addcmul_(w, weight_w)
-        save(ctx, c, mu, v, R, unit, k, sinh, cosh, lift, tanh_half, x2, az, inverse, ratio, weight_u, weight_w)
-        return z.to(mu.dtype), True
+    def forward(ctx: Any, mu: Tensor, v: Tensor, c: Curvature, volume: bool) -> tuple[Tensor, Tensor | None, bool]:
+        s = root(c)
+        x = torch.stack((mu, v), -2).double().mul_(s)
+        gram = x @ x.mT
+        ab = gram.diagonal(dim1=-2, dim2=-1).sqrt().clamp_min_(_SHORT)
+        sinh, cosh = ab.sinh(), ab.cosh()
+        rho = sinh / ab
+        (rho1, rho2), (cosh1, cosh2) = rho.unbind(-1), cosh.unbind(-1)
+        lift = (rho1 * rho1).div_(cosh1 + 1)
+        across = gram[..., 0, 1] * rho2
+        weights = torch.stack((torch.addcmul(rho1 * cosh2, across, lift), rho2), -1)
+        h = (weights.unsqueeze(-2) @ x).squeeze(-2)
+        q = torch.linalg.vector_norm(h, dim=-1, keepdim=True)
+        if looks_ahead(mu):
+            kept = torch.addcmul(q.squeeze(-1), sinh[..., 0], cosh2, value=-_UNDONE).min()
+            if not (kept > 0 and q.max() < _MOST):
+                return mu, None, False
+        q.clamp_min_(_SHORT)
+        factor = q.asinh().div_(q)
+        z = (h * factor).div_(s).to(mu.dtype)
+        save(ctx, c, mu, v, x, gram, ab, rho, cosh, lift, across, weights, h, q, factor)
+        return z, rho2.log().mul_(mu.shape[-1] - 1).to(mu.dtype) if volume else None, True
 
     @staticmethod
-    @differentiated_by(plain_translate)
-    def backward(ctx: Any, grad: Tensor, _: None) -> tuple[Tensor, Tensor, None]:
-        c, (_mu, _v, R, unit, k, sinh, cosh, lift, t, x2, az, inverse, ratio, weight_u, weight_w) = load(ctx)
-        s = math.sqrt(c)
-        (R1, R2), (u, w) = R.unbind(0), unit.unbind(0)
-        (sinh_a, sinh_b), (cosh_a, cosh_b) = sinh.unbind(0), cosh.unbind(0)
-        g = grad.double()
-        g_u, g_w = (g * unit).sum(-1, keepdim=True).unbind(0)
-        g_n, g_m = torch.addcmul(g_w, k, g_u, value=-1), torch.addcmul(g_u, k, g_w, value=-1)  # along v̂ − kμ̂, μ̂ − kv̂
-        lam1, lam2 = sinh_a * inverse, sinh_b * inverse
-        out, back = sinh_a * cosh_b, cosh_a * sinh_b
-        cos1 = torch.addcmul(out, k, back).mul_(inverse)  # ∂R_z/∂|μ|
-        cos2 = torch.addcmul(back, k, out).mul_(inverse)  # ∂R_z/∂|v|
-        cosh_z = (x2 * 2).add_(1)
-        g_r = torch.addcmul(cos1 * g_u, lam2, g_n)  # along ẑ
-        turn = (cos1 * g_n).addcmul_(lam2 * g_u, (k * k).sub_(1))
-        A, B = weight_u / R1, weight_w / R2
-        lean = lam2 * (az * cosh_z).mul_(inverse)  # λ₂ a_z coth a_z
-        bend = torch.addcmul(t, cosh_z, torch.addcmul(k * sinh_b, t, cosh_b)).mul_(lam1).mul_(ratio).div_(R1)
-        side1 = torch.addcmul(g_r, lean, g_n, value=-1).mul_(sinh_a / R1).mul_(1 / s)
-        side1 = side1.addcmul_(bend, g_u, value=-1).mul_(lam2)
-        side2 = (sinh_b / R2).mul_(1 / s).mul_(lam1).mul_(g_r)
-        fall = torch.addcmul(cos1, k, lam2, value=-1).mul_(cos2).mul_(g_w)
-        side2.addcmul_(B, fall.addcmul_(g_m, torch.addcmul(lam1 * lam1, lift * cos2, lam2)), value=-1)
-        radial1 = (
-            torch.addcmul(g_r * cos1, turn, lean, value=-1).addcmul_(A, g_u, value=-1).addcmul_(k, side1, value=-1)
-        )
-        radial2 = (turn * lam1).mul_(ratio).mul_(s).addcmul_(g_r, cos2)
-        radial2.addcmul_(B, g_w, value=-1).addcmul_(k, side2, value=-1)
-        grad_mu = (g * A).addcmul_(u, radial1).addcmul_(w, side1)
-        grad_v = (g * B).addcmul_(w, radial2).addcmul_(u, side2)
-        return grad_mu.to(grad.dtype), grad_v.to(grad.dtype), None
+    def backward(ctx: Any, grad: Tensor, grad_volume: Tensor | None, _: None) -> tuple[Tensor | None, ...]:
+        c, (mu, v, x, gram, ab, rho, cosh, lift, across, weights, h, q, factor) = load(ctx)
+        if torch.is_grad_enabled():
+            return again(_plain, (mu, v, c), ctx.needs_input_grad, grad, grad_volume)
+        s = root(c)
+        (rho1, rho2), cosh2 = rho.unbind(-1), cosh[..., 1]
+        g = grad.double().div_(s)
+        # z = h·factor(q): along h the factor changes by (1/√(1 + q²) − factor)/q
+        square = q * q
+        bend = (square + 1).rsqrt_().sub_(factor).div_(square)
+        along = (g * h).sum(-1, keepdim=True)
+        g_h = (g * factor).addcmul_(h, along * bend)
+        g1, g2 = (g_h.unsqueeze(-2) @ x.mT).squeeze(-2).unbind(-1)
+        # What each scalar changes by, over the radius it depends on
+        radius = ab * ab
+        d_rho = (cosh - rho).div_(radius)
+        d_lift = torch.add(rho1, lift, alpha=-2).div_(radius[..., 0])
+        g_mu = torch.addcmul(d_rho[..., 0] * cosh2, across, d_lift).mul_(g1)
+        if grad_volume is not None:
+            g2 = torch.addcdiv(g2, grad_volume.double(), rho2, value=mu.shape[-1] - 1)
+        by_v = torch.addcmul(rho1 * rho2, gram[..., 0, 1] * lift, d_rho[..., 1])
+        g_v = torch.addcmul(by_v.mul_(g1), g2, d_rho[..., 1])
+        g_mixed = (rho2 * lift).mul_(g1)
+        mixing = torch.stack((g_mu, g_mixed, g_mixed, g_v), -1).unflatten(-1, (2, 2))
+        g_x = (mixing @ x).addcmul_(weights.unsqueeze(-1), g_h.unsqueeze(-2))
+        grad_c = None
+        if ctx.needs_input_grad[2]:  # through √c, by which x was multiplied and z divided
+            grad_c = ((g_x * x).sum() - (along * factor).sum()).div_(2 * wide(c)).to(c.dtype).reshape(c.shape)
+        return *g_x.mul_(s).to(grad.dtype).unbind(-2), grad_c, None
+
+
+def _plain(mu: Tensor, v: Tensor, c: Curvature) -> tuple[Tensor, Tensor]:
+    return plain_translate(mu, v, c), plain_log_volume(v, c)
