@@ -2,20 +2,15 @@
 
 The gradients are written by hand: they are those of the sides and angles of the `triangle`, regular at μ = 0, v = 0 and
 c = 0, where autograd would meet 0/0, and accurate in float32 at any radius. Higher derivatives and `torch.func` take
-the formulas of `plain`.
+the plain formulas of `exponential`.
 
-Parallel transport: vectors that are carried along a geodesic.
-
-In the frames transported from the origin it is a rotation, the gyration of the two ends. With their ball coordinates x
-and y, scaled to the unit ball, δ = y − x and the gaps g = 1 − |x|² = 1/cosh²(√c|z|/2),
+Parallel transport is a rotation in the frames transported from the origin, the gyration of the two ends. With their
+ball coordinates x and y, scaled to the unit ball, δ = y − x and the gaps g = 1 − |x|² = 1/cosh²(√c|z|/2),
 
     v ↦ v + 2/D ((g_x β − |δ|² α) x − ((g_x − 2⟨x, δ⟩) α + |x|² β) δ),    α = ⟨x, v⟩,  β = ⟨δ, v⟩,  D = |δ|² + g_x g_y.
 
 D is a sum of what is positive, and β and δ are small where the ends are near each other, so nothing cancels beyond what
 the rounding of the ends themselves does.
-
-At a batch of some hundred points the time goes into starting operations, so what is done to both ends is done once, to
-a tensor of shape (2, *batch, d), and the gradient is written by hand.
 """
 
 from __future__ import annotations
@@ -27,7 +22,7 @@ import torch
 from torch import Tensor
 
 from horoball.devices import has_float64
-from horoball.geometry.autograd import differentiated_by
+from horoball.geometry.autograd import again, differentiated_by
 from horoball.geometry.curvature import Curvature, grad_in, load, save
 from horoball.geometry.exponential import (
     moderate_exp,
@@ -56,87 +51,67 @@ from horoball.geometry.triangle import (
 __all__ = ["side", "translate", "translated_radius", "transport"]
 
 
-def _load(ctx: Any) -> tuple[Tensor, Tensor, Any, Triangle, Scaled]:
-    c, (mu, v, *rest) = load(ctx)
-    sides = len(Triangle._fields)
-    tri = Triangle(*rest[:sides])
-    return mu, v, c, tri, Scaled(*rest[sides:]) if rest[sides:] else scaled(tri, c)
-
-
-class _Translate(torch.autograd.Function):
-    """z = exp_μ(v) and its vector-Jacobian product."""
+class _Triangle(torch.autograd.Function):
+    """z = exp_μ(v), or d(0, z) alone, and its vector-Jacobian product; the gradient of a distance of 0 is 0."""
 
     @staticmethod
-    def forward(ctx: Any, mu: Tensor, v: Tensor, c: Curvature) -> Tensor:
+    def forward(ctx: Any, mu: Tensor, v: Tensor, c: Curvature, vertex: bool) -> Tensor:
         tri = solve(mu, v, c)
-        f = scaled(tri, c)
+        f = scaled(tri, c) if vertex else ()
+        ctx.vertex = vertex
         save(ctx, c, mu, v, *tri, *f)
-        return third_vertex(mu, v, tri, f)
+        return third_vertex(mu, v, tri, Scaled(*f)) if vertex else tri.Rz.squeeze(-1).to(mu.dtype)
 
     @staticmethod
-    @differentiated_by(plain_translate)
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
-        mu, v, c, tri, f = _load(ctx)
-        u, w = unit(mu, tri.R1), unit(v, tri.R2)
-        g_u, g_w, g_e = dot(grad, u), dot(grad, w), dot(grad, tri.e)
-        k, per_Rz = 2 * tri.P - 1, inverse(tri.Rz)
-        g_n, g_m = g_e - 2 * tri.P * g_u, g_e - 2 * tri.P * g_w  # along n = v̂ − kμ̂ and m = μ̂ − kv̂
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        c, (mu, v, *rest) = load(ctx)
+        if torch.is_grad_enabled() and not torch.compiler.is_compiling():
+            plain = plain_translate if ctx.vertex else plain_translated_radius
+            return again(plain, (mu, v, c), ctx.needs_input_grad, grad)
+        sides = len(Triangle._fields)
+        tri = Triangle(*rest[:sides])
+        f = Scaled(*rest[sides:]) if ctx.vertex else scaled(tri, c)
+        u, w, per_Rz = unit(mu, tri.R1), unit(v, tri.R2), inverse(tri.Rz)
         lam1, lam2, cos1, cos2, X = angles(tri, f)
-        g_r = cos1 * g_u + lam2 * g_n  # along ẑ
-        turn = cos1 * g_n - lam2 * 4 * tri.P * (1 - tri.P) * g_u  # along the direction in which ẑ turns with φ
-        Cz = f.az + torch.exp(-2 * f.az) / f.sz  # a_z coth a_z
+        if ctx.vertex:
+            g_u, g_w, g_e = dot(grad, u), dot(grad, w), dot(grad, tri.e)
+            k = 2 * tri.P - 1
+            g_n, g_m = g_e - 2 * tri.P * g_u, g_e - 2 * tri.P * g_w  # along n = v̂ − kμ̂ and m = μ̂ − kv̂
+            g_r = cos1 * g_u + lam2 * g_n  # along ẑ
+            turn = cos1 * g_n - lam2 * 4 * tri.P * (1 - tri.P) * g_u  # along the direction in which ẑ turns with φ
+            Cz = f.az + torch.exp(-2 * f.az) / f.sz  # a_z coth a_z
+        else:
+            g_r = torch.where(tri.Rz > 0, wide(grad).unsqueeze(-1), 0.0)
         grad_mu = grad_v = grad_c = None
         if ctx.needs_input_grad[0]:
-            K = bend(tri, f, lam2, cos2, k)
-            radial = g_r * cos1 - turn * lam2 * Cz
-            across = X * tri.R2 * per_Rz * (g_r - Cz * lam2 * g_n) - K * lam2 * g_u
-            grad_mu = _assemble(f.A, grad, g_u, radial, u, across, tri)
+            radial, across = g_r * cos1, X * tri.R2 * per_Rz * g_r
+            if ctx.vertex:
+                across = X * tri.R2 * per_Rz * (g_r - Cz * lam2 * g_n) - bend(tri, f, lam2, cos2, k) * lam2 * g_u
+                radial = radial - turn * lam2 * Cz
+            grad_mu = _assemble(_across(f.A, grad, g_u, u) if ctx.vertex else None, radial, u, across, tri)
         if ctx.needs_input_grad[1]:
-            radial = g_r * cos2 + turn * lam1 * torch.exp(-f.az) / f.sz
-            lift = f.sb / f.sz * f.E * torch.expm1(-f.a).square() / 2  # B (cosh a − 1)
-            across = X * tri.R1 * per_Rz * g_r - f.B * cos2 * (cos1 - k * lam2) * g_w
-            across = across - g_m * (f.B * lam1 * lam1 + lift * cos2 * lam2)
-            grad_v = _assemble(f.B, grad, g_w, radial, w, across, tri)
+            radial, across = g_r * cos2, X * tri.R1 * per_Rz * g_r
+            if ctx.vertex:
+                radial = radial + turn * lam1 * torch.exp(-f.az) / f.sz
+                lift = f.sb / f.sz * f.E * torch.expm1(-f.a).square() / 2  # B (cosh a − 1)
+                across = across - f.B * cos2 * (cos1 - k * lam2) * g_w
+                across = across - g_m * (f.B * lam1 * lam1 + lift * cos2 * lam2)
+            grad_v = _assemble(_across(f.B, grad, g_w, w) if ctx.vertex else None, radial, w, across, tri)
         if ctx.needs_input_grad[2]:
             rate, twist = rates_in_c(tri, f, cos1, cos2, c)
-            grad_c = grad_in(c, rate * g_r + tri.Rz * twist * turn)
-        return grad_mu, grad_v, grad_c
+            grad_c = grad_in(c, rate * g_r + tri.Rz * twist * turn if ctx.vertex else rate * g_r)
+        return grad_mu, grad_v, grad_c, None
 
 
-def _assemble(A: Tensor, g: Tensor, g_u: Tensor, radial: Tensor, u: Tensor, across: Tensor, tri: Triangle) -> Tensor:
-    """A·g across u, plus a radial part and one along e across u; A may be large, so u is taken out of g first."""
-    plane = narrow(A, u) * (g - narrow(g_u, u) * u)
-    return plane + narrow(radial - 2 * tri.P * across, u) * u + narrow(across, u) * tri.e
+def _across(A: Tensor, g: Tensor, g_u: Tensor, u: Tensor) -> Tensor:
+    """A·g across u; A may be large, so u is taken out of g first."""
+    return narrow(A, u) * (g - narrow(g_u, u) * u)
 
 
-class _TranslatedRadius(torch.autograd.Function):
-    """d(0, exp_μ(v)) and its vector-Jacobian product; 0 stands for the gradient where the distance is 0."""
-
-    @staticmethod
-    def forward(ctx: Any, mu: Tensor, v: Tensor, c: Curvature) -> Tensor:
-        tri = solve(mu, v, c)
-        save(ctx, c, mu, v, *tri)
-        return tri.Rz.squeeze(-1).to(mu.dtype)
-
-    @staticmethod
-    @differentiated_by(plain_translated_radius)
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
-        mu, v, c, tri, f = _load(ctx)
-        u, w = unit(mu, tri.R1), unit(v, tri.R2)
-        _, _, cos1, cos2, X = angles(tri, f)
-        g = torch.where(tri.Rz > 0, wide(grad).unsqueeze(-1), 0.0)
-        across = g * X * inverse(tri.Rz)
-        grad_mu = grad_v = grad_c = None
-        if ctx.needs_input_grad[0]:
-            side = across * tri.R2
-            grad_mu = narrow(g * cos1 - 2 * tri.P * side, mu) * u + narrow(side, mu) * tri.e
-        if ctx.needs_input_grad[1]:
-            side = across * tri.R1
-            grad_v = narrow(g * cos2 - 2 * tri.P * side, mu) * w + narrow(side, mu) * tri.e
-        if ctx.needs_input_grad[2]:
-            rate, _ = rates_in_c(tri, f, cos1, cos2, c)
-            grad_c = grad_in(c, rate * g)
-        return grad_mu, grad_v, grad_c
+def _assemble(plane: Tensor | None, radial: Tensor, u: Tensor, across: Tensor, tri: Triangle) -> Tensor:
+    """A part across u, if there is one, a radial one and one along e across u."""
+    along = narrow(radial - 2 * tri.P * across, u) * u
+    return (along if plane is None else plane + along) + narrow(across, u) * tri.e
 
 
 class _Side(torch.autograd.Function):
@@ -184,7 +159,7 @@ def translate(mu: Tensor, v: Tensor, c: Curvature) -> Tensor:
     if transformed():
         return plain_translate(mu, v, c)
     z = moderate_exp(mu, v, c)
-    return _Translate.apply(mu, v, c) if z is None else z
+    return _Triangle.apply(mu, v, c, True) if z is None else z
 
 
 def translated_radius(mu: Tensor, v: Tensor, c: Curvature) -> Tensor:
@@ -195,7 +170,7 @@ def translated_radius(mu: Tensor, v: Tensor, c: Curvature) -> Tensor:
         tensor(0.)
     """
     mu, v = _prepare(mu, v)
-    return plain_translated_radius(mu, v, c) if transformed() else _TranslatedRadius.apply(mu, v, c)
+    return plain_translated_radius(mu, v, c) if transformed() else _Triangle.apply(mu, v, c, False)
 
 
 def side(R1: Tensor, R2: Tensor, P: Tensor, c: Curvature) -> Tensor:
@@ -226,16 +201,12 @@ def transport(z: Tensor, y: Tensor, v: Tensor, c: Curvature) -> Tensor:
         z, y, v = torch.broadcast_tensors(z, y, v)
     if not has_float64(z.device):
         return _by_triangles(z, y, v, c)
-    if transformed() or isinstance(c, Tensor):
-        return plain_transport(z, y, v, c)
-    if not (torch.is_grad_enabled() and (z.requires_grad or y.requires_grad or v.requires_grad)):
-        return _turned(z, y, v, c)[0]
-    turned: Tensor = _Transport.apply(z, y, v, c)
-    return turned
+    wanted = torch.is_grad_enabled() and (z.requires_grad or y.requires_grad or v.requires_grad)
+    return plain_transport(z, y, v, c) if wanted or transformed() or isinstance(c, Tensor) else _turned(z, y, v, c)
 
 
-def _turned(z: Tensor, y: Tensor, v: Tensor, c: float) -> tuple[Tensor, tuple[Tensor, ...]]:
-    """The vector, and what its gradient is made of."""
+def _turned(z: Tensor, y: Tensor, v: Tensor, c: float) -> Tensor:
+    """The vector without gradients, as an optimizer carries its momentum: in a third of the operations."""
     s, w = math.sqrt(c), v.double()
     ends = torch.stack((z, y)).double() if z.dtype == y.dtype else torch.stack((z.double(), y.double()))
     r = torch.linalg.vector_norm(ends, dim=-1, keepdim=True).clamp_min_(_TINY)
@@ -254,46 +225,7 @@ def _turned(z: Tensor, y: Tensor, v: Tensor, c: float) -> tuple[Tensor, tuple[Te
     along = (g * beta).addcmul_(n, alpha, value=-1)
     across = (lean * alpha).addcmul_(tanh[0] * tanh[0], beta)
     out = torch.addcmul(w, twice * along, x).addcmul_(twice * across, delta, value=-1)
-    kind = torch.promote_types(torch.promote_types(z.dtype, y.dtype), v.dtype)
-    return out.to(kind), (ends, r, tanh, gap, ratio, vectors, alpha, beta, n, twice, lean, along, across)
-
-
-class _Transport(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, z: Tensor, y: Tensor, v: Tensor, c: float) -> Tensor:
-        out, kept = _turned(z, y, v, c)
-        save(ctx, c, z, y, v, *kept)
-        return out
-
-    @staticmethod
-    @differentiated_by(plain_transport)
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None, None]:
-        c, (z, y, v, ends, r, tanh, gap, ratio, vectors, alpha, beta, n, twice, lean, along, across) = load(ctx)
-        s, w, up = math.sqrt(c), v.double(), grad.double()
-        (x, delta), g = vectors.unbind(0), gap[0]
-        up_x, up_delta = (vectors * up).sum(-1, keepdim=True).unbind(0)
-        in_along, in_across = twice * up_x, twice * up_delta  # the latter with its sign turned
-        in_alpha = (lean * in_across).addcmul_(n, in_along).neg_()
-        in_beta = (g * in_along).addcmul_(tanh[0] * tanh[0], in_across, value=-1)
-        grad_v = None
-        if ctx.needs_input_grad[2]:
-            grad_v = torch.addcmul(up, in_alpha, x).addcmul_(in_beta, delta).to(v.dtype)
-        if not (ctx.needs_input_grad[0] or ctx.needs_input_grad[1]):
-            return None, None, grad_v, None
-        # Through D, |δ|², ⟨x, δ⟩ and the gaps; |x|² = 1 − g_x
-        in_d = (along * up_x).addcmul_(across, up_delta, value=-1).mul_(twice).mul_(twice).mul_(-0.5)
-        in_n = torch.addcmul(in_d, alpha, in_along, value=-1)
-        in_m = alpha * in_across * 2
-        in_gap = torch.stack((((beta * (in_along + in_across)).addcmul_(alpha, in_across, value=-1)), in_d * g))
-        in_gap[0].addcmul_(in_d, gap[1])
-        to_delta = (w * in_beta).addcmul_(twice * across, up, value=-1).addcmul_(in_m, x).addcmul_(in_n * 2, delta)
-        to_x = (w * in_alpha).addcmul_(twice * along, up).addcmul_(in_m, delta).sub_(to_delta)
-        to_ends = torch.stack((to_x, to_delta))
-        # x = z tanh(h)/r and g = 1/cosh² h with h = √c r/2
-        turn = (to_ends * ends).sum(-1, keepdim=True).mul_((gap * (s / 2)).sub_(ratio)).div_(r)
-        turn.addcmul_(in_gap * gap, tanh, value=-s).div_(r)
-        grad_z, grad_y = (to_ends.mul_(ratio)).addcmul_(ends, turn).unbind(0)
-        return grad_z.to(z.dtype), grad_y.to(y.dtype), grad_v, None
+    return out.to(torch.promote_types(torch.promote_types(z.dtype, y.dtype), v.dtype))
 
 
 def _by_triangles(z: Tensor, y: Tensor, v: Tensor, c: Curvature) -> Tensor:
