@@ -1,13 +1,11 @@
 """Hand-written gradients, and what becomes of them when they are differentiated again.
 
 A backward that is written by hand is fast and accurate, and knows first derivatives only. Asked for more, it either
-hands over to a plain formula that autograd differentiates as often as it likes (`differentiated_by`), or raises
-(`first_order`). `torch.func` sees neither: inside its transforms (`kernels.transformed`) functions take
-the plain formula from the start.
+hands over to a plain formula that autograd differentiates as often as it likes (`differentiated_by`, `again`), or
+raises (`first_order`). `torch.func` sees neither: inside its transforms (`kernels.transformed`) functions take the
+plain formula from the start.
 
-What a compiled graph is told of a function.
-
-Buffers that follow from a module's settings, and are no part of its weights.
+`constant_when_compiled` and `Constants` keep what follows from settings out of compiled graphs and state dicts.
 """
 
 from __future__ import annotations
@@ -21,7 +19,7 @@ from torch import Tensor, nn
 
 from horoball.geometry.curvature import load
 
-__all__ = ["Constants", "again", "constant_when_compiled", "differentiated_by", "first_order"]
+__all__ = ["Constants", "again", "constant_when_compiled", "differentiated_by", "first_order", "known"]
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -185,3 +183,41 @@ def again(plain: Callable[..., Any], inputs: Sequence[Any], needed: Sequence[boo
     parts = torch.autograd.grad(outputs, [views[i] for i in wanted], given, create_graph=True, materialize_grads=True)
     by_place = dict(zip(wanted, parts, strict=True))
     return tuple(by_place.get(i) for i in range(len(needed)))
+
+
+class _Known(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, work: Any, recording: bool, *inputs: Tensor) -> Tensor:
+        wanted = recording and any(ctx.needs_input_grad)
+        value, rates = work(wanted)
+        if wanted:
+            ctx.save_for_backward(*rates, *inputs)
+        return value
+
+    @staticmethod
+    @first_order
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        needed = ctx.needs_input_grad[2:]
+        rates, inputs = ctx.saved_tensors[: len(needed)], ctx.saved_tensors[len(needed) :]
+        parts = [
+            (grad.to(rate.dtype) * rate).sum_to_size(x.shape).to(x.dtype) if one else None
+            for rate, x, one in zip(rates, inputs, needed, strict=True)
+        ]
+        return None, None, *parts
+
+
+def known(work: Callable[[bool], tuple[Tensor, Sequence[Tensor]]], *inputs: Tensor) -> Tensor:
+    """A value whose derivatives are known as soon as it is: they are kept, and nothing else is.
+
+    Args:
+        work: From whether derivatives are wanted to the value and its derivatives in the inputs, of shapes that
+            broadcast to the input's and the value's: the gradient is summed over what an input has not. It is called
+            once, without recording.
+        inputs: What the value is differentiated by, once.
+
+    Example:
+        >>> x = torch.tensor([1.0, 3.0], requires_grad=True)
+        >>> known(lambda wanted: (x.square().sum(), [2 * x]), x).backward(); x.grad
+        tensor([2., 6.])
+    """
+    return _Known.apply(work, torch.is_grad_enabled(), *inputs)

@@ -10,13 +10,13 @@ pairs gives its part of the sum and of the gradient at once and is forgotten.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from horoball.geometry.autograd import first_order
+from horoball.geometry.autograd import known
 from horoball.geometry.ball import PoincareBall
 from horoball.geometry.curvature import root
 from horoball.geometry.kernels import asinh, wide
@@ -27,7 +27,6 @@ __all__ = ["AT_ONCE", "Matrices", "log_prob_of_matrices", "matrices", "stacks"]
 
 AT_ONCE = 1 << 20  # pairs; some hundred MiB with all that is made of them
 _TOUCHING = 1e-30  # of s: below it two points are one, and their distance has no gradient
-_SETTINGS = 5  # arguments of the sum before its tensors
 
 
 class Matrices(NamedTuple):
@@ -84,56 +83,39 @@ def log_prob_of_matrices(
         tensor(-3.3250, dtype=torch.float64)
     """
     learned = [parameter for parameter in edges.parameters() if parameter.requires_grad]
-    known: tuple[Tensor, ...] = (wide(z),)
+    points: tuple[Tensor, ...] = (wide(z),)
     if not ball.is_euclidean:
         scale = root(ball.c)
-        y = known[0] * scale
+        y = points[0] * scale
         r = torch.linalg.vector_norm(y, dim=-1, keepdim=True)
-        known = r, y / r.clamp_min(torch.finfo(r.dtype).tiny), torch.as_tensor(scale, dtype=r.dtype, device=r.device)
+        points = r, y / r.clamp_min(torch.finfo(r.dtype).tiny), torch.as_tensor(scale, dtype=r.dtype, device=r.device)
     distribution = edges.log_edge if joined else edges.log_no_edge
-    lifts = () if offset is None else (offset.to(known[0].dtype),)
-    settings = distribution, parts, len(known), len(lifts), torch.is_grad_enabled()
-    return _Sum.apply(*settings, *known, *lifts, *learned)
+    lifts = () if offset is None else (offset.to(points[0].dtype),)
+    return known(lambda wanted: _summed(distribution, parts, points, lifts, learned, wanted), *points, *lifts, *learned)
 
 
-class _Sum(torch.autograd.Function):
-    """The sum. Its gradient is known as soon as the sum is, and kept for `backward`."""
-
-    @staticmethod
-    def forward(
-        ctx: Any,
-        distribution: Any,
-        parts: Iterable[Matrices],
-        points: int,
-        lifts: int,
-        recording: bool,
-        *inputs: Tensor,
-    ) -> Tensor:
-        wanted = recording and any(ctx.needs_input_grad)
-        known = [x.detach().requires_grad_(wanted) for x in inputs[: points + lifts]]
-        sums = [torch.zeros_like(x) for x in inputs]
-        total = inputs[0].new_zeros(())
-        for part in parts:
-            with torch.set_grad_enabled(wanted):
-                value = distribution(sum((_lift(part, x) for x in known[points:]), _distances(part, *known[:points])))
-            total += (value.detach() * part.counts).sum()
-            if wanted:
-                found = torch.autograd.grad(
-                    value, (*known, *inputs[points + lifts :]), part.counts.to(value.dtype), materialize_grads=True
-                )
-                for sum_, rate in zip(sums, found, strict=True):
-                    sum_ += rate
+def _summed(
+    distribution: Any,
+    parts: Iterable[Matrices],
+    points: Sequence[Tensor],
+    lifts: Sequence[Tensor],
+    learned: Sequence[Tensor],
+    wanted: bool,
+) -> tuple[Tensor, list[Tensor]]:
+    """The sum, and its gradients in all tensors."""
+    known_points, known_lifts = ([x.detach().requires_grad_(wanted) for x in each] for each in (points, lifts))
+    inputs = *known_points, *known_lifts, *learned
+    sums = [torch.zeros_like(x) for x in inputs]
+    total = points[0].new_zeros(())
+    for part in parts:
+        with torch.set_grad_enabled(wanted):
+            value = distribution(sum((_lift(part, x) for x in known_lifts), _distances(part, *known_points)))
+        total += (value.detach() * part.counts).sum()
         if wanted:
-            ctx.save_for_backward(*sums, *inputs)  # the inputs for `first_order`
-        return total
-
-    @staticmethod
-    @first_order
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        count = len(ctx.needs_input_grad) - _SETTINGS
-        found = (grad.to(rate.dtype) * rate for rate in ctx.saved_tensors[:count])
-        wanted = ctx.needs_input_grad[_SETTINGS:]
-        return *(None,) * _SETTINGS, *(rate if one else None for rate, one in zip(found, wanted, strict=True))
+            found = torch.autograd.grad(value, inputs, part.counts.to(value.dtype), materialize_grads=True)
+            for sum_, rate in zip(sums, found, strict=True):
+                sum_ += rate
+    return total, sums
 
 
 def _distances(part: Matrices, *known: Tensor) -> Tensor:

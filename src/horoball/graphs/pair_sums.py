@@ -20,14 +20,14 @@ For c = 0, s = d².
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn.functional import embedding
 
-from horoball.geometry.autograd import first_order
+from horoball.geometry.autograd import known
 from horoball.geometry.ball import PoincareBall
 from horoball.graphs.device_sums import AT_ONCE, Matrices, log_prob_of_matrices, matrices, stacks
 from horoball.graphs.model import Edges
@@ -207,7 +207,6 @@ class Flat:
 _FAR = 40.0  # √c·radius up to which all s are numbers of float32
 _FARTHEST = 300.0  # and of float64
 _FLAT = 1e-12  # of c: below it s, which is c·d²/4 there, would merge points that are not the same
-_SETTINGS = 4  # arguments of the sum before its tensors
 _TOUCHING = 1e-30  # of s: below it two points are one, and their distance has no gradient
 
 
@@ -343,7 +342,8 @@ def log_prob_of_blocks(
         if farthest > _FAR:
             dtype = torch.float64
     learned = [parameter for parameter in edges.parameters() if parameter.requires_grad]
-    return _Sum.apply(edges, blocks, dtype, torch.is_grad_enabled(), z, root, offset, *learned)
+    given = [x for x in (z, root, offset, *learned) if x is not None]
+    return known(lambda wanted: _summed(edges, blocks, dtype, wanted, z, root, offset, learned), *given)
 
 
 def _summed_by_distance(
@@ -375,61 +375,45 @@ def _collect_lift(of_offset: Tensor, block: Block, rate: Tensor) -> None:
     of_offset.index_add_(0, block.rows.flatten(), of_rows.flatten().to(of_offset.dtype), alpha=-1)
 
 
-class _Sum(torch.autograd.Function):
-    """The sum. Its gradient is known as soon as the sum is, and kept for `backward`."""
-
-    @staticmethod
-    def forward(
-        ctx: Any,
-        edges: Edges,
-        blocks: Iterable[Block],
-        dtype: torch.dtype,
-        recording: bool,
-        z: Tensor,
-        root: Tensor | None,
-        offset: Tensor | None,
-        *learned: Tensor,
-    ) -> Tensor:
-        space = Flat(z.double()) if root is None else Curved(root * z.double(), float(root))
-        wanted = recording and any(ctx.needs_input_grad)
-        total = z.new_zeros((), dtype=torch.float64)
-        of_offset = total.new_zeros(len(z)) if offset is not None else None
-        of_learned = [torch.zeros_like(parameter) for parameter in learned]
-        for block in blocks:
-            s = space.squares(block).to(dtype)
-            if block.left_out is not None:
-                s[block.left_out] = 1.0  # anything whose distribution is finite
-            touching = bool(s.amin() < _TOUCHING)
-            d = space.distances(s.clamp_min_(_TOUCHING) if touching else s)
-            counts = block.counts(d)
-            apart = d if offset is None else d + _lift(offset, block).to(dtype)
-            distribution = edges.log_edge if block.joined else edges.log_no_edge
-            with torch.enable_grad():
-                value = distribution(apart.requires_grad_(wanted))
-            total += torch.sum(value.detach() * counts, dtype=torch.float64)
-            if wanted:
-                rate, *rates = torch.autograd.grad(value, (apart, *learned), counts)
-                if of_offset is not None:
-                    _collect_lift(of_offset, block, rate)
-                space.collect(block, rate.masked_fill_(s <= _TOUCHING, 0.0) if touching else rate, d.detach())
-                for sum_, part in zip(of_learned, rates, strict=True):
-                    sum_ += part
+def _summed(
+    edges: Edges,
+    blocks: Iterable[Block],
+    dtype: torch.dtype,
+    wanted: bool,
+    z: Tensor,
+    root: Tensor | None,
+    offset: Tensor | None,
+    learned: Sequence[Tensor],
+) -> tuple[Tensor, list[Tensor]]:
+    """The sum, and its gradients in what is given of z, √c, offsets and what is learned."""
+    space = Flat(z.double()) if root is None else Curved(root * z.double(), float(root))
+    total = z.new_zeros((), dtype=torch.float64)
+    of_offset = total.new_zeros(len(z)) if offset is not None else None
+    of_learned = [torch.zeros_like(parameter) for parameter in learned]
+    for block in blocks:
+        s = space.squares(block).to(dtype)
+        if block.left_out is not None:
+            s[block.left_out] = 1.0  # anything whose distribution is finite
+        touching = bool(s.amin() < _TOUCHING)
+        d = space.distances(s.clamp_min_(_TOUCHING) if touching else s)
+        counts = block.counts(d)
+        apart = d if offset is None else d + _lift(offset, block).to(dtype)
+        distribution = edges.log_edge if block.joined else edges.log_no_edge
+        with torch.enable_grad():
+            value = distribution(apart.requires_grad_(wanted))
+        total += torch.sum(value.detach() * counts, dtype=torch.float64)
         if wanted:
-            of_z, of_root = space.gradients()
-            if root is not None:  # of y = √c z
-                of_root = of_root + torch.sum(of_z * z, dtype=torch.float64)
-                of_z *= root
-            given = (each for each in (root, offset) if each is not None)
-            lifted = total.new_zeros(()) if of_offset is None else of_offset
-            # what was given is there for `first_order`
-            ctx.save_for_backward(of_z.to(z.dtype), of_root, lifted, *of_learned, z, *given, *learned)
-        return total
-
-    @staticmethod
-    @first_order
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        count = len(ctx.needs_input_grad) - _SETTINGS  # z, √c, offsets and what is learned
-        of_z, of_root, of_offset, *of_learned = (grad.to(part.dtype) * part for part in ctx.saved_tensors[:count])
-        asked = ctx.needs_input_grad[_SETTINGS + 1 : _SETTINGS + 3]
-        of_both = (part if wanted else None for part, wanted in zip((of_root, of_offset), asked, strict=True))
-        return (None,) * _SETTINGS + (of_z, *of_both, *of_learned)
+            rate, *rates = torch.autograd.grad(value, (apart, *learned), counts)
+            if of_offset is not None:
+                _collect_lift(of_offset, block, rate)
+            space.collect(block, rate.masked_fill_(s <= _TOUCHING, 0.0) if touching else rate, d.detach())
+            for sum_, part in zip(of_learned, rates, strict=True):
+                sum_ += part
+    if not wanted:
+        return total, []
+    of_z, of_root = space.gradients()
+    if root is not None:  # of y = √c z
+        of_root = of_root + torch.sum(of_z * z, dtype=torch.float64)
+        of_z *= root
+    found = of_z.to(z.dtype), None if root is None else of_root, of_offset, *of_learned
+    return total, [part for part in found if part is not None]

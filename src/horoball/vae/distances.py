@@ -1,29 +1,20 @@
 """Terms of a map: the distances, neighbors and places that an embedding is asked to keep.
 
-Distances that the terms of a map share, as squared chords: cheaper than distances, and all that a kernel needs.
+Their distances are squared chords, cheaper than distances and all that a kernel needs. The squared chord of two points
+at distance d is s = 4 sinh²(√c d/2)/c, which is d² for c = 0. Between all points of two sets it is one product of
+matrices in the coordinates of the hyperboloid, as cosh(√c d) = 1 + c s/2.
 
-The squared chord of two points at distance d is s = 4 sinh²(√c d/2)/c, which is d² for c = 0. Between all points of two
-sets it is one product of matrices in the coordinates of the hyperboloid, as cosh(√c d) = 1 + c s/2.
-
-A term that asks a model to put rows where a layout has them.
-
-A term that asks a map to keep neighbors together and all other rows apart.
-
-A term that asks a map for faithful distances, which likelihood alone does not.
-
-The means of `DistanceTerm` and `NeighborTerm` over all rows, from a matrix of squared chords.
-
-Each is one function with a gradient of its own. A layout has thousands of such matrices, and what they cost is passes
-over them, of which automatic differentiation takes more.
+`mean_distance_term` and `mean_neighbor_term` are the means of `DistanceTerm` and `NeighborTerm` over all rows, from a
+matrix of squared chords. A layout has thousands of such matrices, and what they cost is passes over them, of which
+automatic differentiation takes more: their gradients are written by hand.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import Tensor, nn
 
+from horoball.geometry.autograd import known
 from horoball.geometry.ball import PoincareBall
 from horoball.geometry.curvature import root
 from horoball.geometry.kernels import asinh, may_hold
@@ -250,8 +241,26 @@ def mean_distance_term(square: Tensor, g: Tensor, log_scale: Tensor, c: float) -
         >>> mean_distance_term(square, g, torch.zeros(()), 0.0)
         tensor(0.1247)
     """
-    mean: Tensor = _MeanDistanceTerm.apply(square, g, log_scale, c)
-    return mean
+    return known(lambda wanted: _mean_distance_term(square, g, log_scale, c), square, log_scale)
+
+
+def _mean_distance_term(square: Tensor, g: Tensor, log_scale: Tensor, c: float) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+    """With h = √(c s)/2: d = 2 asinh(h)/√c and ∂d/∂s = 1/(2 √s √(1 + h²)). Distances far below 0.1 are rounded."""
+    inverse, curved = (-log_scale).exp(), c**0.5
+    chord = square.sqrt()
+    if c == 0:
+        distance, slope = chord, chord.reciprocal()
+    else:
+        half = chord * (curved / 2)
+        rise = torch.addcmul(half.new_ones(()), half, half).sqrt_()
+        distance = half.add_(rise).log_().mul_(2 / curved)
+        slope = chord.mul_(rise).reciprocal_()
+    error = distance * inverse - g
+    weighed = error / torch.addcmul(g.new_full((), NEAR), g, g)
+    pairs = square.numel()
+    of_scale = -2 * inverse * torch.dot(weighed.flatten(), distance.flatten()) / pairs
+    mean = torch.dot(weighed.flatten(), error.flatten()) / pairs
+    return mean, (slope.mul_(weighed).mul_(inverse / pairs), of_scale)
 
 
 def mean_neighbor_term(near: Tensor, far: Tensor, log_scale: Tensor, crowd: float) -> Tensor:
@@ -268,51 +277,14 @@ def mean_neighbor_term(near: Tensor, far: Tensor, log_scale: Tensor, crowd: floa
         tensor(1.9459)
     """
     narrow = (-2 * log_scale).exp()
-    return torch.log1p(crowd * _MeanKernel.apply(far, narrow) * (1 + near * narrow)).mean()
+    kernel = known(lambda wanted: _mean_kernel(far, narrow), far, narrow)
+    return torch.log1p(crowd * kernel * (1 + near * narrow)).mean()
 
 
-class _MeanDistanceTerm(torch.autograd.Function):
-    """With h = √(c s)/2: d = 2 asinh(h)/√c and ∂d/∂s = 1/(2 √s √(1 + h²)). Distances far below 0.1 are rounded."""
-
-    @staticmethod
-    def forward(ctx: Any, square: Tensor, g: Tensor, log_scale: Tensor, c: float) -> Tensor:
-        inverse, curved = (-log_scale).exp(), c**0.5
-        chord = square.sqrt()
-        if c == 0:
-            distance, slope = chord, chord.reciprocal()
-        else:
-            half = chord * (curved / 2)
-            rise = torch.addcmul(half.new_ones(()), half, half).sqrt_()
-            distance = half.add_(rise).log_().mul_(2 / curved)
-            slope = chord.mul_(rise).reciprocal_()
-        error = distance * inverse - g
-        weighed = error / torch.addcmul(g.new_full((), NEAR), g, g)
-        pairs = square.numel()
-        ctx.scale_slope = -2 * inverse * torch.dot(weighed.flatten(), distance.flatten()) / pairs
-        mean = torch.dot(weighed.flatten(), error.flatten()) / pairs
-        ctx.slope = slope.mul_(weighed).mul_(inverse / pairs)
-        return mean
-
-    @staticmethod
-    @torch.autograd.function.once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, Tensor, None]:
-        return ctx.slope * grad, None, ctx.scale_slope * grad, None
-
-
-class _MeanKernel(torch.autograd.Function):
+def _mean_kernel(far: Tensor, narrow: Tensor) -> tuple[Tensor, tuple[Tensor, Tensor]]:
     """The mean over others, the first dimension, of k = 1/(1 + s/τ²); ∂k/∂s = −k²/τ²."""
-
-    @staticmethod
-    def forward(ctx: Any, far: Tensor, narrow: Tensor) -> Tensor:
-        kernel = (far * narrow).add_(1).reciprocal_()
-        mean = kernel.mean(0)
-        ctx.save_for_backward(far, narrow)
-        ctx.square = kernel.square_()
-        return mean
-
-    @staticmethod
-    @torch.autograd.function.once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor]:
-        far, narrow = ctx.saved_tensors
-        falls = ctx.square * (grad / -len(far))
-        return falls * narrow, torch.dot(falls.flatten(), far.flatten())
+    kernel = (far * narrow).add_(1).reciprocal_()
+    mean = kernel.mean(0)
+    falls = kernel.square_().mul_(-1 / len(far))
+    of_narrow = torch.linalg.vecdot(falls, far, dim=0)
+    return mean, (falls.mul_(narrow), of_narrow)
