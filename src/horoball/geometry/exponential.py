@@ -20,18 +20,15 @@ for.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from horoball.devices import has_float64
 from horoball.geometry.autograd import again
-from horoball.geometry.curvature import Curvature, load, positive, root, save, widened
+from horoball.geometry.curvature import Curvature, CurvedSpace, load, positive, root, save, widened
 from horoball.geometry.kernels import asinhc, in_graph, log_sinhc, looks_ahead, sinhc, tanhc, wide
-
-if TYPE_CHECKING:
-    from horoball.geometry.ball import PoincareBall
 
 __all__ = [
     "fused_exp",
@@ -155,7 +152,7 @@ _MOST = 1e150  # of q = sinh(√c|z|): its square is still float64
 _UNDONE = 1e-7  # least q/(sinh a cosh b): float64's rounding over it is well below float32's
 
 
-def is_fused(x: Tensor, ball: PoincareBall) -> bool:
+def is_fused(x: Tensor, ball: CurvedSpace) -> bool:
     """Whether points that are drawn go the fast way: float32 off the CPU, and c known to be above 0.
 
     Example:
