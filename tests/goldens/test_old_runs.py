@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from horoball.training.state import OtherVersionWarning
 from tests.commands import done
 from tests.goldens.old_runs import FOLDER, KINDS, named, places
 
@@ -37,11 +36,12 @@ def test_commands_take_a_run_of_version_0_1(tmp_path: Path) -> None:
     np.testing.assert_allclose(z, np.array(SAID["command"]), rtol=RTOL, atol=ATOL)
 
 
+@pytest.mark.filterwarnings("default:The run in .* was left by horoball 0.1.0")
 def test_training_of_version_0_1_goes_on(tmp_path: Path) -> None:
     named().to_csv(tmp_path / "rows.csv", index=False)
     shutil.copytree(FOLDER / "command", tmp_path / "run")
     options = ("--max-epochs", 3, "--hidden", 4, "--batch-size", 16, "--seed", 7)
-    with pytest.warns(OtherVersionWarning, match=r"left by horoball 0\.1\.0 and goes on with"):
-        done("fit", tmp_path / "rows.csv", "-o", tmp_path / "run", *options, "--resume")
+    told = done("fit", tmp_path / "rows.csv", "-o", tmp_path / "run", *options, "--resume").output
+    assert "was left by horoball 0.1.0 and goes on with" in told
     epochs = [json.loads(line)["epoch"] for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
     assert epochs == [1, 2, 3]
