@@ -55,6 +55,20 @@ def test_nobody_is_warned_without_an_old_path() -> None:
     subprocess.run([sys.executable, "-W", "error::DeprecationWarning:horoball", "-c", code], check=True)
 
 
+def test_the_finder_is_there_once_and_knows_nothing_but_old_paths() -> None:
+    _moved.find_old_paths()
+    (finder,) = [each for each in sys.meta_path if type(each).__module__ == _moved.__name__]
+    for name in ("numpy", "data", "horoball", "horoball.tables", "horoball.wings", "horoball.data.wings"):
+        assert finder.find_spec(name) is None
+    code = "import sys, horoball; print(sys.meta_path[-1].__class__.__module__)"
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert told.stdout.strip() == _moved.__name__
+
+
+def test_it_ends_with_version_0_3() -> None:
+    assert tuple(map(int, horoball.__version__.split(".")[:2])) < (0, 3), "Remove horoball._moved and what imports it."
+
+
 def test_what_never_was_is_not_found() -> None:
     with pytest.raises(ModuleNotFoundError):
         importlib.import_module("horoball.wings")
