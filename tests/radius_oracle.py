@@ -50,6 +50,7 @@ class RadiusLaw:
         with mp.workdps(_DIGITS):
             self.n, self.sigma = d - 1, mp.mpf(sigma)
             self.lam = mp.mpf(c) * self.sigma**2
+            self.root = mp.sqrt(abs(self.lam))  # with a sine in place of sinh for c < 0
             self.mode = self._mode()
             self.peak = self._log_weight(self.mode)
             self.total = sum(self._integral(self.mode, self.mode + side * _STRETCH) for side in (-1, 1))
@@ -91,12 +92,17 @@ class RadiusLaw:
                 r += sign * mp.log(goal / tail) * tail / self.density(r)
             return r
 
+    def _size(self, t: mp.mpf) -> mp.mpf:
+        """sinh(√c r)/√c, over σ."""
+        if not self.lam:
+            return t
+        return (mp.sinh(self.root * t) if self.lam > 0 else mp.sin(self.root * t)) / self.root
+
     def _log_weight(self, t: mp.mpf) -> mp.mpf:
-        root = mp.sqrt(self.lam * t * t)  # imaginary for c < 0, where sinh x/x is still real
-        return self.n * (mp.log(t) + (mp.re(mp.log(mp.sinh(root) / root)) if root else 0)) - t * t / 2
+        return self.n * mp.log(self._size(t)) - t * t / 2
 
     def _slope(self, t: mp.mpf) -> mp.mpf:
-        s = mp.sqrt(abs(self.lam))
+        s = self.root
         return self.n * (s * mp.coth(s * t) if s else 1 / t) - t
 
     def _reach(self, t: mp.mpf) -> mp.mpf:
@@ -104,7 +110,7 @@ class RadiusLaw:
 
     def _mode(self) -> mp.mpf:
         """Where the slope, which falls, is 0; the mode is only where the panels meet, so a rough one will do."""
-        low, high = mp.sqrt(self.n) / 2, mp.sqrt(self.n) + self.n * mp.sqrt(abs(self.lam)) + 1
+        low, high = mp.sqrt(self.n) / 2, mp.sqrt(self.n) + self.n * self.root + 1
         for _ in range(60):
             t = (low + high) / 2
             low, high = (t, high) if self._slope(t) > 0 else (low, t)
@@ -116,7 +122,8 @@ class RadiusLaw:
         for a, b in pairwise(mp.linspace(start, max(stop, mp.mpf(0)), _PANELS + 1)):
             half, middle = abs(b - a) / 2, (a + b) / 2
             nodes = ((middle + half * x, weight) for x, weight in _rule())
-            total += half * sum(weight * mp.exp(self._log_weight(t) - self.peak) for t, weight in nodes)
+            values = (weight * self._size(t) ** self.n * mp.exp(-t * t / 2 - self.peak) for t, weight in nodes)
+            total += half * sum(values)
         return total
 
 
