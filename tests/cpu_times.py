@@ -2,7 +2,8 @@
 
 Lines of seconds and test are added to the file that HOROBALL_CPU_TIMES names, by all workers. From it,
 `python -m tests.cpu_times FILE` makes `night.txt`: the tests that run at night, because they take more than two
-seconds. Of every folder that is named in `SMOKE`, the shortest stays for the day.
+seconds. Of every folder that is named in `SMOKE`, the shortest stays for the day; of a file that is named in `WHOLE`,
+none does: its tests share one result, for which the first of them pays, whichever it is.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ SMOKE = (
     "tests/test_without_extras.py",
     "tests/viewer",
 )
+WHOLE = ("tests/devices/test_simulated_device.py",)
 
 
 def _cpu() -> float:
@@ -48,7 +50,7 @@ def long_tests(lines: list[str]) -> list[str]:
     for line in lines:
         time_, test = line.split("\t", 1)
         seconds[test] = min(float(time_), seconds.get(test, float("inf")))
-    late = {test for test, each in seconds.items() if each > LONGEST}
+    late = {test for test, each in seconds.items() if each > LONGEST or test.startswith(WHOLE)}
     for folder in SMOKE:
         within = [test for test in seconds if test.startswith(folder)]
         if within and late.issuperset(within):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -34,35 +35,38 @@ CONFIGS = [(ModelConfig, {"features": 3}), (GraphConfig, {"nodes": 3}), (TrainCo
 NUMBERS = ("int", "float", "int | None", "tuple[int, ...]")
 
 
-def ends_well(fit: Any, name: str) -> None:
-    """Run a fit to coordinates that can be read back, with known warnings at most; or to an error that names it."""
+def fault(fit: Callable[[], np.ndarray], name: str) -> str:
+    """What is wrong with a fit that is to end in coordinates, or in an error that names the parameter; else nothing."""
     try:
         with warnings.catch_warnings():
             for kind in KNOWN:
                 warnings.simplefilter("ignore", kind)
             z = fit()
     except SettingError as error:
-        assert error.name == name  # noqa: PT017  a fit may do either
-        return
+        return "" if error.name == name else repr(error)
     except (FloatingPointError, ValueError) as error:
-        assert name in str(error) or "Lower the learning rate" in str(error)  # noqa: PT017
-        return
-    assert np.isfinite(z).all()
-    assert (np.linalg.norm(z, axis=1) < 1).all()
+        return "" if name in str(error) or "Lower the learning rate" in str(error) else repr(error)
+    except Exception as error:  # with the others, not before them
+        return repr(error)
+    return "" if np.isfinite(z).all() and (np.linalg.norm(z, axis=1) < 1).all() else f"coordinates {z}"
 
 
-@pytest.mark.parametrize("value", ODD, ids=lambda value: repr(value)[:10])
+def faults(fit: Callable[..., np.ndarray], name: str) -> dict[str, str]:
+    """The odd values that a parameter does not end well with."""
+    said = {repr(value)[:10]: fault(lambda value=value: fit(**{name: value}), name) for value in ODD}
+    return {value: what for value, what in said.items() if what}
+
+
 @pytest.mark.parametrize("name", TABLE)
-def test_no_parameter_of_a_table_ends_in_nan_or_silence(name: str, value: Any) -> None:
-    given = {"max_epochs": 1, "hidden": (4,), "random_state": 0} | {name: value}
-    ends_well(lambda: hb.PoincareVAE(**given).fit_transform(X), name)
+def test_no_parameter_of_a_table_ends_in_nan_or_silence(name: str) -> None:
+    start = {"max_epochs": 1, "hidden": (4,), "random_state": 0}
+    assert not faults(lambda **given: hb.PoincareVAE(**(start | given)).fit_transform(X), name)
 
 
-@pytest.mark.parametrize("value", ODD, ids=lambda value: repr(value)[:10])
 @pytest.mark.parametrize("name", GRAPH)
-def test_no_parameter_of_a_graph_ends_in_nan_or_silence(name: str, value: Any) -> None:
-    given = {"max_epochs": 2, "random_state": 0} | {name: value}
-    ends_well(lambda: hb.PoincareGraphVAE(**given).fit_transform(EDGES), name)
+def test_no_parameter_of_a_graph_ends_in_nan_or_silence(name: str) -> None:
+    start = {"max_epochs": 2, "random_state": 0}
+    assert not faults(lambda **given: hb.PoincareGraphVAE(**(start | given)).fit_transform(EDGES), name)
 
 
 @pytest.mark.parametrize(("config", "given"), CONFIGS, ids=lambda value: getattr(value, "__name__", ""))
@@ -104,12 +108,15 @@ def test_draws_from_a_fitted_model_are_counted_from_one(value: Any) -> None:
 OPTIONS = ("dim", "c", "hidden", "prior-scale", "beta", "distance-weight", "max-epochs", "batch-size", "learning-rate")
 
 
-@pytest.mark.parametrize("value", ["-1", "nan", "inf", "1e300"])
 @pytest.mark.parametrize("option", [*OPTIONS, "validation", "patience", "seed"])
-def test_the_command_ends_with_a_line_that_names_the_option(option: str, value: str, tmp_path: Path) -> None:
+def test_the_command_ends_with_a_line_that_names_the_option(option: str, tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", X)
-    given = ["fit", str(tmp_path / "x.npy"), "-o", str(tmp_path / "run"), "--quiet", f"--{option}", value]
-    ended = CliRunner().invoke(app, given)
-    assert ended.exit_code in (1, 2)  # 2: not of the option's kind
-    assert isinstance(ended.exception, SystemExit)
-    assert option in ended.output.replace("_", "-")
+    wrong = {}
+    for value in ("-1", "nan", "inf", "1e300"):
+        given = ["fit", str(tmp_path / "x.npy"), "-o", str(tmp_path / "run"), "--quiet", f"--{option}", value]
+        ended = CliRunner().invoke(app, given)
+        # 2: not of the option's kind
+        stopped = ended.exit_code in (1, 2) and isinstance(ended.exception, SystemExit)
+        if not stopped or option not in ended.output.replace("_", "-"):
+            wrong[value] = (ended.output, ended.exception)
+    assert not wrong

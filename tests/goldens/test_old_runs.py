@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from horoball import PoincareVAE
 from tests.commands import done
 from tests.goldens.old_runs import FOLDER, KINDS, named, places
 
 SAID: dict[str, Any] = json.loads((FOLDER / "places.json").read_text(encoding="utf-8"))
+FIRST = FOLDER.with_name("run-0.1-format-1")  # of a table, by the first code of 0.1
 # The same weights in float32, whose sums may be in another order; some kernels have other formulas by now.
 RTOL, ATOL = 1e-4, 1e-5
 
@@ -45,3 +47,9 @@ def test_training_of_version_0_1_goes_on(tmp_path: Path) -> None:
     assert "was left by horoball 0.1.0 and goes on with" in told
     epochs = [json.loads(line)["epoch"] for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
     assert epochs == [1, 2, 3]
+
+
+def test_a_run_in_the_first_format_is_refused_by_its_version() -> None:
+    said = r"has checkpoint format 1 and was written by horoball 0\.1\.0; .* reads format 2\. Use the version"
+    with pytest.raises(ValueError, match=said):
+        PoincareVAE.load(FIRST)

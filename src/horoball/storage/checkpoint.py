@@ -176,7 +176,8 @@ def written_by(state: dict[str, Any]) -> str:
         >>> written_by({"version": "0.3.1"}), written_by({})
         ('horoball 0.3.1', 'a version of horoball that it does not name')
     """
-    said = state.get("version")
+    about = state.get("about")  # where format 1 has it
+    said = state.get("version", about.get("version") if isinstance(about, dict) else None)
     if isinstance(said, str) and len(said) < 40 and said.isascii() and said.isprintable():
         return f"horoball {said}"
     return "a version of horoball that it does not name"
