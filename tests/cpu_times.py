@@ -2,8 +2,9 @@
 
 Lines of seconds and test are added to the file that HOROBALL_CPU_TIMES names, by all workers. From it,
 `python -m tests.cpu_times FILE` makes `night.txt`: the tests that run at night, because they take more than two
-seconds. Of every folder that is named in `SMOKE`, the shortest stays for the day; of a file that is named in `WHOLE`,
-none does: its tests share one result, for which the first of them pays, whichever it is.
+seconds. Of every folder that is named in `SMOKE`, the shortest stays for the day. What begins as `ALWAYS` has it never
+does, for it takes longer than is seen here: tests that share one result, for which whichever is first pays, and those
+that compute in a process that outlives them.
 """
 
 from __future__ import annotations
@@ -27,7 +28,10 @@ SMOKE = (
     "tests/test_without_extras.py",
     "tests/viewer",
 )
-WHOLE = ("tests/devices/test_simulated_device.py",)
+ALWAYS = (
+    "tests/devices/test_simulated_device.py",
+    "tests/tables/test_costs.py::test_a_small_file_that_asks_for_much_is_refused_cheaply[xlsx, a distant row]",
+)
 
 
 def _cpu() -> float:
@@ -50,7 +54,7 @@ def long_tests(lines: list[str]) -> list[str]:
     for line in lines:
         time_, test = line.split("\t", 1)
         seconds[test] = min(float(time_), seconds.get(test, float("inf")))
-    late = {test for test, each in seconds.items() if each > LONGEST or test.startswith(WHOLE)}
+    late = {test for test, each in seconds.items() if each > LONGEST or test.startswith(ALWAYS)}
     for folder in SMOKE:
         within = [test for test in seconds if test.startswith(folder)]
         if within and late.issuperset(within):

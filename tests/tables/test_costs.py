@@ -424,7 +424,7 @@ def names(path: Path) -> list[str]:
 
 @pytest.fixture(scope="module")
 def traced() -> Iterator[Callable[..., Traced]]:
-    with tracing_apart() as traced:
+    with tracing_apart("anndata", "openpyxl", "pyarrow.dataset") as traced:
         yield traced
 
 
