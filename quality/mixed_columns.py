@@ -69,7 +69,6 @@ def train(path: str, kind: str) -> dict[str, float]:
     import torch
 
     from horoball.tables import parquet, read
-    from horoball.tables.mixed import read_columns
     from horoball.training import TrainConfig
     from horoball.training.engine import engine
     from horoball.vae.train import train as run
@@ -79,8 +78,7 @@ def train(path: str, kind: str) -> dict[str, float]:
         pass
     parquet.MAX_BYTES_IN_MEMORY = 0  # streamed, whatever its size
     begin, clock = time.process_time(), Clock()
-    table = read_columns(path) if kind == "mixed" else read(path, streamed=True)
-    assert table.mixed == (kind == "mixed")
+    table = read(path, kind=kind, streamed=True)
     fitted = run(table, {"hidden": (HIDDEN,)}, TrainConfig(max_epochs=1, batch_size=BATCH), progress=clock)
     numbers = {"all": time.process_time() - begin, "loop": clock.cpu, "peak": _peak()}
     return numbers | {"inputs": float(fitted.model.encoder.network[0].in_features)}  # type: ignore[union-attr, index]

@@ -84,14 +84,15 @@ def _table(folder: Path) -> Use:
 
 def _columns(folder: Path) -> Use:
     """A table of mixed columns, and the same table read again by what was found out about it."""
-    from horoball.tables.mixed import read_columns, read_fitted
+    from horoball.tables.read import Reading, read
 
     path = next(folder.iterdir())
-    table = read_columns(path)
+    table = read(path)
     rows = sum(len(block) for block in table.blocks(3))
     if rows != table.rows:
         raise AssertionError(f"{rows} rows of {table.rows} were read")
-    if table.mixed and table.schema is not None and read_fitted(path, table.schema).rows != rows:
+    again = None if table.schema is None else Reading("mixed", table.columns, table.schema)
+    if table.kind == "mixed" and read(path, like=again).rows != rows:
         raise AssertionError("the same file has other rows")
     return lambda: None
 

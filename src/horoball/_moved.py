@@ -142,6 +142,7 @@ _NAMES = {
         "hierarchy.tree_to_json hierarchy.verdict"
     ),
     "vae": "training.fit",
+    "vae.kinds": "training.request.CELLS training.request.TABLES training.request.VECTORS",
     "vae.options": "training.record.TableRecord",
 }
 

@@ -18,10 +18,12 @@ from horoball.graphs.run import GRAPHS, graph_fit
 from horoball.tables import ArrayTable
 from horoball.training import TrainConfig
 from horoball.vae import ModelConfig
-from horoball.vae.options import CELLS, TABLES, check_options, pace, stored_options, table_fit
+from horoball.vae.kinds import CELLS, TABLES
+from horoball.vae.options import check_options, pace, stored_options, table_fit
 
 NAMES = {"dim": "d", "distribution": "edges"}
-TABLE = ArrayTable(np.zeros((100, 40)))
+TABLE, CELL_TABLE = ArrayTable(np.zeros((100, 40))), ArrayTable(np.zeros((100, 40)))
+CELL_TABLE.kind = "cells"
 
 
 def command(*path: str) -> Any:
@@ -109,13 +111,13 @@ def test_options_come_back_from_settings() -> None:
 
 
 def test_cells_and_the_papers_objective_train_as_before() -> None:
-    _, cells_training = table_fit(TABLE, cells=True, distance_weight=0)
+    _, cells_training = table_fit(CELL_TABLE, distance_weight=0)
     assert cells_training == TrainConfig()
 
 
 @pytest.mark.parametrize(("given", "library"), [("auto", True), ("negative_binomial", True), ("normal", False)])
 def test_cells_are_shares_of_their_sums_where_they_are_counts(given: str, library: bool) -> None:
-    model, _ = table_fit(TABLE, cells=True, likelihood=given)
+    model, _ = table_fit(CELL_TABLE, likelihood=given)
     assert bool(model.get("library")) == library
     assert (model["posterior"], model["hidden"]) == (CELLS.posterior, CELLS.hidden)
     assert model["likelihood"] == ("negative_binomial" if library else "normal")

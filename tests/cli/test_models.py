@@ -112,7 +112,7 @@ def test_every_row_of_any_source_gets_a_point_of_the_ball(name: str, fitted: Pat
     assert table.column_names == ["row", "z0", "z1", "radius", "scale"]
     assert table["row"].to_pylist() == list(range(90))
     z = np.stack([table["z0"], table["z1"]], 1)
-    np.testing.assert_allclose(z, next(Run.load(fitted).embed(read(rows_of()))).numpy(), atol=1e-6)
+    np.testing.assert_allclose(z, next(Run.load(fitted).embed(read(rows_of(), kind="numbers"))).numpy(), atol=1e-6)
     assert (np.linalg.norm(z, axis=1) < 1).all()
     assert len(np.unique(z, axis=0)) == 90
     assert not list(tmp_path.glob("*.part"))
@@ -122,7 +122,7 @@ def test_an_encoder_is_written_for_other_programs(fitted: Path, tmp_path: Path) 
     result = done("export", fitted, "-o", tmp_path / "encoder.pt2")
     assert "x: 4 columns → z, radius, scale" in result.stderr
     z = torch.export.load(tmp_path / "encoder.pt2").module()(torch.from_numpy(rows_of()).float())[0]
-    assert torch.equal(z, next(Run.load(fitted).embed(read(rows_of()))))
+    assert torch.equal(z, next(Run.load(fitted).embed(read(rows_of(), kind="numbers"))))
     assert "named .onnx or .pt2" in refused("export", fitted, "-o", tmp_path / "encoder.txt")
 
 

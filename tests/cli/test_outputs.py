@@ -230,7 +230,7 @@ def test_nothing_in_python_writes_to_a_url(
         lambda url: view(points).save(f"{url}.html"),
         lambda url: view(points, path=f"{url}.html"),
         lambda url: Index(hb.PoincareBall()).save(url),
-        lambda url: train(read(np.eye(40, 3)), {"hidden": (8,)}, TrainConfig(max_epochs=1), Path(url)),
+        lambda url: train(read(np.eye(40, 3), kind="numbers"), {"hidden": (8,)}, TrainConfig(max_epochs=1), Path(url)),
     ]
     for write in writers:
         with pytest.raises(ValueError, match="is a URL"):

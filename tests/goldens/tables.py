@@ -20,8 +20,6 @@ import scipy.sparse
 
 from horoball.graphs import Graph, read_graph
 from horoball.tables import Table, read
-from horoball.tables.mixed import read_columns
-from horoball.tables.vectors import read_vectors
 
 RNG = np.random.default_rng(7)
 X = RNG.normal(size=(12, 3)).round(3)
@@ -139,12 +137,12 @@ def cases(folder: Path) -> dict[str, Callable[[], dict[str, Any]]]:
     for name, content in _frames(LABELED).items():
         file = f"labeled-{name}"
         make = lambda file=file, content=content: str(_written(folder, file, content))  # noqa: E731
-        add(f"read {file}", lambda make=make: read(make(), "kind", ids="id"))  # type: ignore[misc]
-        add(f"read_columns {file}", lambda make=make: read_columns(make(), "kind", ids="id"))  # type: ignore[misc]
+        add(f"read {file}", lambda make=make: read(make(), "kind", ids="id", kind="numbers"))  # type: ignore[misc]
+        add(f"read_columns {file}", lambda make=make: read(make(), "kind", ids="id"))  # type: ignore[misc]
     for name, content in _frames(MIXED).items():
         file = f"mixed-{name}"
         make = lambda file=file, content=content: str(_written(folder, file, content))  # noqa: E731
-        add(f"read_columns {file}", lambda make=make: read_columns(make()))  # type: ignore[misc]
+        add(f"read_columns {file}", lambda make=make: read(make()))  # type: ignore[misc]
     for name, content in {
         "headless.csv": "\n".join(",".join(map(str, row)) for row in X.tolist()).encode(),
         "crlf.csv": _text(NUMBERS).replace(b"\n", b"\r\n"),
@@ -155,35 +153,47 @@ def cases(folder: Path) -> dict[str, Callable[[], dict[str, Any]]]:
         "counts.csv": _text(pd.DataFrame(COUNTS.astype(int), columns=list("pqrs"))),
         "spaces.csv": _text(NUMBERS).replace(b",", b" , "),
     }.items():
-        add(f"read {name}", lambda name=name, content=content: read(str(_written(folder, name, content))))  # type: ignore[misc]
-    add("read_columns counts.csv", lambda: read_columns(str(folder / "counts.csv")))
+        add(
+            f"read {name}",
+            lambda name=name, content=content: read(str(_written(folder, name, content)), kind="numbers"),
+        )  # type: ignore[misc]
+    add("read_columns counts.csv", lambda: read(str(folder / "counts.csv")))
     gaps = _text(MIXED[["height", "visits"]], na_rep="n/a")
-    add("read_columns gaps.csv", lambda: read_columns(str(_written(folder, "gaps.csv", gaps))))
+    add("read_columns gaps.csv", lambda: read(str(_written(folder, "gaps.csv", gaps))))
     words = _text(MIXED[["height", "sex"]], na_rep="unknown")
-    add("read_columns words.csv", lambda: read_columns(str(_written(folder, "words.csv", words)), na=["unknown"]))
-    add("read_columns kinds", lambda: read_columns(MIXED, columns={"visits": "ordinal"}, drop=["since"]))
-    add("read_columns frame", lambda: read_columns(MIXED))
-    add("read array", lambda: read(X))
-    add("read sparse", lambda: read(scipy.sparse.csr_matrix(COUNTS)))
-    add("read frame", lambda: read(LABELED, "kind", ids="id"))
-    add("read list", lambda: read(X.tolist()))
+    add("read_columns words.csv", lambda: read(str(_written(folder, "words.csv", words)), na=["unknown"]))
+    add("read_columns kinds", lambda: read(MIXED, columns={"visits": "ordinal"}, drop=["since"]))
+    add("read_columns frame", lambda: read(MIXED))
+    add("read array", lambda: read(X, kind="numbers"))
+    add("read sparse", lambda: read(scipy.sparse.csr_matrix(COUNTS), kind="numbers"))
+    add("read frame", lambda: read(LABELED, "kind", ids="id", kind="numbers"))
+    add("read list", lambda: read(X.tolist(), kind="numbers"))
 
     def saved(name: str, save: Callable[[Path], Any]) -> str:
         save(folder / name)
         return str(folder / name)
 
-    add("read x.npy", lambda: read(saved("x.npy", lambda path: np.save(path, X))))
-    add("read x.npz", lambda: read(saved("x.npz", lambda path: np.savez(path, X))))
+    add("read x.npy", lambda: read(saved("x.npy", lambda path: np.save(path, X)), kind="numbers"))
+    add("read x.npz", lambda: read(saved("x.npz", lambda path: np.savez(path, X)), kind="numbers"))
     sparse = scipy.sparse.csr_matrix(COUNTS)
-    add("read sparse.npz", lambda: read(saved("sparse.npz", lambda path: scipy.sparse.save_npz(path, sparse))))
-    add("read streamed", lambda: read(saved("s.parquet", _frames(NUMBERS)["rows.parquet"]), streamed=True))  # type: ignore[arg-type]
-    add("read_vectors frame", lambda: read_vectors(LISTS, ids="id", label="kind"))
-    add("read_vectors array", lambda: read_vectors(VECTORS))
+    add(
+        "read sparse.npz",
+        lambda: read(saved("sparse.npz", lambda path: scipy.sparse.save_npz(path, sparse)), kind="numbers"),
+    )
+    add(
+        "read streamed",
+        lambda: read(saved("s.parquet", _frames(NUMBERS)["rows.parquet"]), streamed=True, kind="numbers"),
+    )  # type: ignore[arg-type]
+    add("read_vectors frame", lambda: read(LISTS, kind="vectors", ids="id", label="kind"))
+    add("read_vectors array", lambda: read(VECTORS, kind="vectors"))
     lists = saved("lists.parquet", lambda path: pq.write_table(LISTS, path))
-    add("read_vectors lists.parquet", lambda: read_vectors(lists, "vector", "kind", ids="id"))
-    add("read_vectors streamed", lambda: read_vectors(lists, "vector", streamed=True))
-    add("read cells.h5ad", lambda: read(saved("cells.h5ad", lambda path: _cells().write_h5ad(path)), "kind"))
-    add("read AnnData", lambda: read(_cells(), "kind"))
+    add("read_vectors lists.parquet", lambda: read(lists, "kind", kind="vectors", vectors="vector", ids="id"))
+    add("read_vectors streamed", lambda: read(lists, kind="vectors", vectors="vector", streamed=True))
+    add(
+        "read cells.h5ad",
+        lambda: read(saved("cells.h5ad", lambda path: _cells().write_h5ad(path)), "kind", kind="numbers"),
+    )
+    add("read AnnData", lambda: read(_cells(), "kind", kind="numbers"))
 
     def add_graph(name: str, read_it: Callable[[], Graph]) -> None:
         found[f"read_graph {name}"] = lambda: describe_graph(read_it())

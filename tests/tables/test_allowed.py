@@ -14,7 +14,6 @@ import pytest
 from horoball.graphs import read_graph
 from horoball.process import max_memory
 from horoball.tables import read
-from horoball.tables.mixed import read_columns
 from horoball.tables.parquet import ParquetTable
 from horoball.tables.profile import Profile
 
@@ -31,17 +30,17 @@ def test_a_table_beyond_what_is_allowed_is_streamed(tmp_path: Path) -> None:
     pq.write_table(pa.table({"a": np.arange(1e5) % 50, "b": np.arange(1e5) % 7, "t": ["u", "v"] * 50_000}), path)
     for columns in (["a", "b"], None):
         with max_memory("400kB"):
-            table = read_columns(path) if columns is None else read(path, columns=columns)
+            table = read(path) if columns is None else read(path, columns=columns, kind="numbers")
         assert isinstance(table, ParquetTable)
-    assert not isinstance(read_columns(path), ParquetTable)
+    assert not isinstance(read(path), ParquetTable)
 
 
 def test_labels_whose_array_would_be_larger_than_allowed_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
     path.write_text("kind,x,y\n" + "".join(f"{'u' * 500}{i},{i},{i * i % 11}\n" for i in range(1000)))
     with max_memory("1MB"), pytest.raises(ValueError, match="have a text of 503 characters"):
-        read_columns(str(path), "kind")
-    assert read_columns(str(path), "kind").rows == 1000
+        read(str(path), "kind")
+    assert read(str(path), "kind").rows == 1000
 
 
 def test_compressed_edges_count_as_what_they_become(tmp_path: Path) -> None:
@@ -65,7 +64,7 @@ def test_records_are_refused_in_few_words(tmp_path: Path, ending: str, role: str
     else:
         feather.write_feather(table, str(path))
     options = {} if role == "feature" else {role: "kind"}
-    for reading in (read, read_columns):
+    for reading in (read, read):
         with pytest.raises(ValueError, match="holds struct<k0: struct<a: list") as caught:
             reading(str(path), **options)
         assert len(str(caught.value)) < 500
@@ -75,7 +74,7 @@ def test_a_long_cell_among_numbers_is_refused_in_few_words(tmp_path: Path) -> No
     path = tmp_path / "rows.csv"
     path.write_text("x,z\n" + "".join(f"{i},{i % 5}\n" for i in range(50)) + "y" * 10_000 + ",1\n")
     with pytest.raises(ValueError, match="holds numbers, except 'yyy") as caught:
-        read_columns(str(path))
+        read(str(path))
     assert len(str(caught.value)) < 500
 
 

@@ -141,12 +141,12 @@ def test_codes_follow_a_model_s_categories(streamed: H5adTable) -> None:
 
 def test_read_takes_files_and_cells(path: Path) -> None:
     for source in (path, cells_of()):
-        table = read(source, "kind")
+        table = read(source, "kind", kind="numbers")
         assert (table.rows, table.width) == (ROWS, 6)
         assert table.read_labels() is not None
-        assert read(source, "no such", label_may_miss=True).labels is None
+        assert read(source, "no such", label_may_miss=True, kind="numbers").labels is None
         with pytest.raises(ValueError, match=r"has no column 'no such' in obs\. Its columns are: batch, kind"):
-            read(source, "no such")
+            read(source, "no such", kind="numbers")
 
 
 @pytest.mark.parametrize("way", ["link", "link within", "virtual", "external"])
@@ -186,14 +186,14 @@ def test_a_file_may_point_to_itself(path: Path) -> None:
 def test_what_is_no_file_of_cells_is_refused_by_name(tmp_path: Path) -> None:
     wrong = tmp_path / "wrong.h5ad"
     with pytest.raises(FileNotFoundError, match=r"There is no file .*wrong\.h5ad"):
-        read(wrong)
+        read(wrong, kind="numbers")
     wrong.write_bytes(b"garbage")
     with pytest.raises(ValueError, match=r"wrong\.h5ad is not a readable \.h5ad file"):
-        read(wrong)
+        read(wrong, kind="numbers")
     with h5py.File(wrong, "w") as file:
         file["x"] = np.eye(3)
     with pytest.raises(ValueError, match=r"wrong\.h5ad is not a readable \.h5ad file"):
-        read(wrong)
+        read(wrong, kind="numbers")
     nothing = anndata.AnnData(obs=cells_of().obs)
     with pytest.raises(ValueError, match="has no X"):
         cell_table(nothing, layer=None)
@@ -203,7 +203,7 @@ def test_what_is_no_file_of_cells_is_refused_by_name(tmp_path: Path) -> None:
     holes.layers["counts"] = holes.layers["counts"].astype(float)
     holes.layers["counts"][5, 1] = np.nan
     with pytest.raises(ValueError, match="missing or infinite value in row 5, column 'b'"):
-        read(holes)
+        read(holes, kind="numbers")
 
 
 def test_a_matrix_in_columns_is_read_in_rows(tmp_path: Path) -> None:
@@ -211,11 +211,13 @@ def test_a_matrix_in_columns_is_read_in_rows(tmp_path: Path) -> None:
     cells.X = cells.X.tocsc()
     del cells.layers["counts"]
     cells.write_h5ad(tmp_path / "columns.h5ad")
-    assert torch.equal(everything(read(tmp_path / "columns.h5ad")), everything(read(cells_of())))
+    assert torch.equal(
+        everything(read(tmp_path / "columns.h5ad", kind="numbers")), everything(read(cells_of(), kind="numbers"))
+    )
     backed = anndata.read_h5ad(tmp_path / "columns.h5ad", backed="r")
-    assert torch.equal(everything(cell_table(backed)), everything(read(cells_of())))
+    assert torch.equal(everything(cell_table(backed)), everything(read(cells_of(), kind="numbers")))
     part = backed[5:20, ["b", "a"]]  # a view of a file
-    assert torch.equal(everything(cell_table(part)), everything(read(cells_of()))[5:20, [1, 0]])
+    assert torch.equal(everything(cell_table(part)), everything(read(cells_of(), kind="numbers"))[5:20, [1, 0]])
     backed.file.close()
 
 

@@ -32,7 +32,7 @@ def written(frame: pd.DataFrame, folder: Path, ending: str) -> Path:
 @endings
 def test_an_index_of_pandas_is_the_names_of_rows(ending: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, "horoball"):
-        table = read(written(FRAME, tmp_path, ending), "kind")
+        table = read(written(FRAME, tmp_path, ending), "kind", kind="numbers")
     assert table.columns == ["a", "b"]
     assert (list(map(str, table.read_names())), table.name_column) == (["r", "s", "t"], "name")
     assert "an index that was written with the table" in caplog.text
@@ -42,43 +42,45 @@ def test_an_index_that_was_read_and_written_again_is_one_too(tmp_path: Path) -> 
     written(FRAME, tmp_path, ".csv")
     pd.read_csv(tmp_path / "rows.csv").to_csv(tmp_path / "again.csv", index=False)
     assert "Unnamed: 0" in (tmp_path / "again.csv").read_text()
-    assert read(tmp_path / "again.csv", "kind").columns == ["a", "b"]
+    assert read(tmp_path / "again.csv", "kind", kind="numbers").columns == ["a", "b"]
 
 
 @endings
 def test_columns_are_found_by_name_among_others_in_any_order(ending: str, tmp_path: Path) -> None:
     path = written(FRAME.assign(day="Monday"), tmp_path, ending)
-    table = read(path, columns=["b", "a"])
+    table = read(path, columns=["b", "a"], kind="numbers")
     assert table.columns == ["b", "a"]
     np.testing.assert_array_equal(next(table.blocks()), FRAME[["b", "a"]])
     with pytest.raises(ValueError, match=r"lacks 1 of the model's 2 columns: c. Give all columns of the fit"):
-        read(path, columns=["a", "c"])
+        read(path, columns=["a", "c"], kind="numbers")
 
 
 def test_columns_of_a_data_frame_are_found_by_name_too() -> None:
-    table = read(FRAME.rename_axis("id").reset_index(), "kind", ids="id", ids_may_miss=True, columns=["b"])
+    table = read(
+        FRAME.rename_axis("id").reset_index(), "kind", ids="id", ids_may_miss=True, columns=["b"], kind="numbers"
+    )
     assert (table.columns, list(table.read_names())) == (["b"], ["r", "s", "t"])
-    assert read(FRAME, ids="id", ids_may_miss=True, columns=["a"]).names is None
+    assert read(FRAME, ids="id", ids_may_miss=True, columns=["a"], kind="numbers").names is None
 
 
 def test_a_first_line_of_numbers_is_no_header_unless_they_are_in_order(tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
     path.write_text("0.5,-1.25,3\n1,2,3\n4,5,6\n")
     with pytest.raises(ValueError, match=r"has no header: its first line holds numbers, 0.5, -1.25, 3. Put a line"):
-        read(path)
+        read(path, kind="numbers")
     for header in ("400.5,401,401.5", "2021,2020,2019", "0,1,2"):
         path.write_text(f"{header}\n1,2,3\n4,5,6\n")
-        assert read(path).columns == header.split(",")
+        assert read(path, kind="numbers").columns == header.split(",")
 
 
 def test_a_column_that_is_empty_is_told_from_one_with_a_gap(tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
     path.write_text("a,b\n1,\n2,\n")
     with pytest.raises(ValueError, match=r"Column 'b' of .* is empty. Drop the column"):
-        read(path)
+        read(path, kind="numbers")
     path.write_text("a,b\n1,3\n2,\n")
     with pytest.raises(ValueError, match=r"missing value in row 1 \(line 3\), column 'b'. Fill or drop such rows"):
-        read(path)
+        read(path, kind="numbers")
 
 
 def test_whole_numbers_that_float32_cannot_tell_apart_are_told_of(
@@ -86,5 +88,5 @@ def test_whole_numbers_that_float32_cannot_tell_apart_are_told_of(
 ) -> None:
     path = tmp_path / "rows.csv"
     path.write_text("a,key\n" + "".join(f"{i},{10**15 + i}\n" for i in range(50)))
-    read(path)
+    read(path, kind="numbers")
     assert "Rounding: key vary by little of their size" in caplog.text

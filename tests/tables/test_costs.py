@@ -24,7 +24,6 @@ import scipy.sparse
 
 from horoball.graphs import read_graph
 from horoball.tables import read
-from horoball.tables.mixed import read_columns
 from horoball.tables.table import Table
 from tests.tracing import Traced, tracing_apart
 
@@ -237,15 +236,15 @@ SHARED = '<row><c t="s"><v>0</v></c><c><v>1</v></c></row>'
 
 
 def columns(path: Path) -> object:
-    return read_columns(path).rows
+    return read(path).rows
 
 
 def labels(path: Path) -> object:
-    return read_columns(path, label="a").read_labels()
+    return read(path, label="a").read_labels()
 
 
 def rows(path: Path) -> object:
-    table = read(path)
+    table = read(path, kind="numbers")
     assert isinstance(table, Table)
     return sum(len(block) for block in table.blocks())
 
@@ -469,7 +468,7 @@ def test_opening_a_wide_table_takes_no_time_for_pairs_of_columns(ending: str, tm
     else:
         table.to_pandas().to_csv(path, index=False)
     start = time.process_time()
-    assert read(path).features == 6000
+    assert read(path, kind="numbers").features == 6000
     assert time.process_time() - start < 4
 
 
@@ -482,7 +481,7 @@ def test_the_time_to_read_is_proportional_to_the_columns(ending: str, tmp_path: 
     path = tmp_path / f"wide{ending}"
     pacsv.write_csv(table, path) if ending == ".csv" else feather.write_feather(table, path)
     began = time.process_time()
-    found = read_columns(path)
+    found = read(path)
     assert (found.rows, found.features) == x.shape
-    assert read(path, columns=names[::-1]).columns == names[::-1]
+    assert read(path, columns=names[::-1], kind="numbers").columns == names[::-1]
     assert time.process_time() - began < 10

@@ -100,7 +100,7 @@ DAMAGED = {
 
 def refused(path: Path, says: str) -> None:
     with pytest.raises(ValueError, match=says) as caught:
-        list(read(path).blocks())
+        list(read(path, kind="numbers").blocks())
     assert type(caught.value) is ValueError
     assert path.name in str(caught.value)
     assert "\n" not in str(caught.value)
@@ -118,7 +118,7 @@ def test_the_sound_files_that_were_damaged_are_read(tmp_path: Path) -> None:
     (tmp_path / "x.npz").write_bytes(sparse())
     (tmp_path / "x.npy").write_bytes(npy("(2, 3)", body=X.tobytes()))
     for name in ("x.npz", "x.npy"):
-        np.testing.assert_array_equal(next(read(tmp_path / name).blocks()), X)
+        np.testing.assert_array_equal(next(read(tmp_path / name, kind="numbers").blocks()), X)
 
 
 @pytest.mark.parametrize("kept", [4, 100, 400])
@@ -134,7 +134,7 @@ def test_a_row_group_of_less_than_no_rows_is_refused(tmp_path: Path) -> None:
     for place in (place for place in range(len(data) // 2, len(data)) if data[place] == 100):
         (tmp_path / "x.parquet").write_bytes(data[:place] + b"\x63" + data[place + 1 :])
         try:  # some of these bytes are of other numbers
-            list(read(tmp_path / "x.parquet").blocks())
+            list(read(tmp_path / "x.parquet", kind="numbers").blocks())
         except ValueError as error:
             said.append(str(error))
     assert all("x.parquet" in message for message in said)
@@ -183,7 +183,7 @@ def test_damaged_cells_are_refused_in_one_sentence(case: str, tmp_path: Path) ->
     make = {"csr": scipy.sparse.csr_matrix, "csc": scipy.sparse.csc_matrix, "dense": np.asarray}[kind]
     path = tmp_path / "x.h5ad"
     anndata.AnnData(make(X.astype(np.float32))).write_h5ad(path)
-    np.testing.assert_array_equal(next(read(path).blocks()), X)
+    np.testing.assert_array_equal(next(read(path, kind="numbers").blocks()), X)
     with h5py.File(path, "r+") as file:
         change(file)
     refused(path, says)

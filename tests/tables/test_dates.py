@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from horoball.tables.encoding import odd_dates, parse_dates
-from horoball.tables.mixed import read_columns, read_fitted
+from horoball.tables.read import Reading, read
 
 DAYS = {
     "iso": [f"2024-{i % 12 + 1:02}-{i % 28 + 1:02}" for i in range(40)],
@@ -33,7 +33,7 @@ def test_a_cell_that_is_no_date_is_named(tmp_path: Path, form: str, row: int, te
     days[row] = text
     said = rf"column 'when' holds dates, except '{text}' in row {row} \(line {row + 2}\)\. Correct that cell; .* --na"
     with pytest.raises(ValueError, match=said):
-        read_columns(written(tmp_path / "rows.csv", days))
+        read(written(tmp_path / "rows.csv", days))
 
 
 @pytest.mark.parametrize(
@@ -55,39 +55,41 @@ def test_words_for_missing_dates_are_told_and_kept_for_later_rows(tmp_path: Path
     days = [*DAYS["points"]]
     days[3] = "soon"
     path = written(tmp_path / "rows.csv", days)
-    table = read_columns(path, na=["soon"])
+    table = read(path, na=["soon"])
     assert table.schema is not None
     assert [column.kind for column in table.schema.columns] == ["real", "date"]
     x = next(iter(table.blocks())).numpy()
     assert np.flatnonzero(np.isnan(x).any(1)).tolist() == [3]
-    assert np.array_equal(next(iter(read_fitted(path, table.schema).blocks())).numpy()[4:], x[4:])
+    assert np.array_equal(
+        next(iter(read(path, like=Reading("mixed", table.schema.names, table.schema)).blocks())).numpy()[4:], x[4:]
+    )
 
 
 def test_new_rows_with_a_bad_date_are_refused_by_their_row(tmp_path: Path) -> None:
-    schema = read_columns(written(tmp_path / "rows.csv", DAYS["iso"])).schema
+    schema = read(written(tmp_path / "rows.csv", DAYS["iso"])).schema
     assert schema is not None
     days = [*DAYS["iso"]]
     days[7] = "unknown"
     with pytest.raises(ValueError, match="Column 'when' holds dates, except 'unknown' in row 7"):
-        read_fitted(written(tmp_path / "new.csv", days), schema)
+        read(written(tmp_path / "new.csv", days), like=Reading("mixed", schema.names, schema))
 
 
 def test_a_kind_that_is_given_decides(tmp_path: Path) -> None:
     days = [*(DAYS["iso"][:4] * 10)]
     days[7] = "never"
     path = written(tmp_path / "rows.csv", days)
-    table = read_columns(path, columns={"when": "category"})
+    table = read(path, columns={"when": "category"})
     assert table.schema is not None
     assert "never" in table.schema.columns[1].levels
     with pytest.raises(ValueError, match="holds dates, except 'never'"):
-        read_columns(path, columns={"when": "date"})
+        read(path, columns={"when": "date"})
 
 
 def test_data_frames_of_text_are_looked_at_alike() -> None:
     days = [*DAYS["iso"]]
     days[5] = "soon"
     with pytest.raises(ValueError, match="holds dates, except 'soon' in row 5"):
-        read_columns(pd.DataFrame({"x": np.arange(40) * 0.5, "when": days}))
+        read(pd.DataFrame({"x": np.arange(40) * 0.5, "when": days}))
 
 
 @pytest.mark.parametrize(
@@ -99,7 +101,7 @@ def test_other_text_has_no_odd_dates(texts: list[str | None]) -> None:
 
 def test_a_column_that_begins_with_gaps_is_looked_at_whole() -> None:
     days = ["NA"] * 300 + DAYS["points"]
-    table = read_columns(pd.DataFrame({"x": np.arange(340) * 0.5, "when": days}))
+    table = read(pd.DataFrame({"x": np.arange(340) * 0.5, "when": days}))
     assert table.schema is not None
     assert table.schema.columns[1].kind == "date"
 

@@ -17,7 +17,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from horoball.tables import read
-from horoball.tables.mixed import read_columns
 from horoball.tables.table import Table
 from tests.late import late
 from tests.tables.messy import KINDS, messy
@@ -73,7 +72,7 @@ def kinds(table: Table) -> dict[str, str]:
 @pytest.mark.parametrize("name", WRITERS)
 def test_every_format_gives_the_same_rows(name: str, tmp_path: Path) -> None:
     WRITERS[name](tmp_path / name)
-    table, expected = read_columns(tmp_path / name), read_columns(FRAME)
+    table, expected = read(tmp_path / name), read(FRAME)
     assert kinds(table) == KINDS
     np.testing.assert_allclose(next(table.blocks()).numpy(), next(expected.blocks()).numpy(), rtol=1e-5)
 
@@ -82,13 +81,13 @@ def test_every_format_gives_the_same_rows(name: str, tmp_path: Path) -> None:
     "make", [pa.Table.from_pandas, pl.from_pandas, lambda frame: pa.Table.from_pandas(frame).to_reader()]
 )
 def test_arrow_data_go_in(make: Callable[[pd.DataFrame], Any]) -> None:
-    assert kinds(read_columns(make(FRAME))) == KINDS
-    assert read(make(FRAME[["visits"]])).columns == ["visits"]
+    assert kinds(read(make(FRAME))) == KINDS
+    assert read(make(FRAME[["visits"]]), kind="numbers").columns == ["visits"]
 
 
 def test_a_relation_of_duckdb_goes_in() -> None:
     duckdb = pytest.importorskip("duckdb")
-    assert kinds(read_columns(duckdb.sql("select * from FRAME"))) == KINDS
+    assert kinds(read(duckdb.sql("select * from FRAME"))) == KINDS
 
 
 def test_a_folder_of_parquet_files_goes_in_and_large_ones_are_streamed(
@@ -97,9 +96,9 @@ def test_a_folder_of_parquet_files_goes_in_and_large_ones_are_streamed(
     whole = pa.Table.from_pandas(FRAME.assign(signup=pd.to_datetime(FRAME["signup"])))
     for part in (0, 1):
         pq.write_table(whole.slice(150 * part, 150), tmp_path / f"{part}.parquet", row_group_size=50)
-    held = read_columns(tmp_path)
+    held = read(tmp_path)
     monkeypatch.setattr("horoball.tables.parquet.MAX_BYTES_IN_MEMORY", 0)
-    streamed = read_columns(tmp_path)
+    streamed = read(tmp_path)
     assert type(streamed).__name__ == "MixedParquetTable"
     assert streamed.schema == held.schema
     np.testing.assert_array_equal(next(streamed.blocks()).numpy(), next(held.blocks()).numpy())
@@ -107,7 +106,7 @@ def test_a_folder_of_parquet_files_goes_in_and_large_ones_are_streamed(
 
 def test_columns_are_dropped_by_name(tmp_path: Path) -> None:
     WRITERS["x.csv"](tmp_path / "x.csv")
-    table = read_columns(tmp_path / "x.csv", drop=["income", "name"], ids="customer_id")
+    table = read(tmp_path / "x.csv", drop=["income", "name"], ids="customer_id")
     assert not {"income", "name", "customer_id"} & set(kinds(table))
     assert table.read_names()[0].as_py() == "100000"
 
@@ -116,7 +115,7 @@ def test_dates_in_other_formats_are_dates(tmp_path: Path) -> None:
     for form in ("%d.%m.%Y", "%m/%d/%Y", "%Y/%m/%d", "%d.%m.%Y %H:%M"):
         days = pd.Series(pd.date_range("2025-01-01", periods=40, freq="37h")).dt.strftime(form)
         pd.DataFrame({"day": days, "x": np.arange(40) ** 1.5}).to_csv(tmp_path / "x.csv", index=False)
-        assert kinds(read_columns(tmp_path / "x.csv"))["day"] == "date", form
+        assert kinds(read(tmp_path / "x.csv"))["day"] == "date", form
 
 
 REFUSED: dict[str, tuple[Callable[[Path], Any], str]] = {
@@ -140,6 +139,6 @@ def test_what_is_no_table_is_refused_in_one_line(name: str, tmp_path: Path) -> N
     write, says = REFUSED[name]
     write(tmp_path / name)
     with pytest.raises((ValueError, OSError)) as caught:
-        read_columns(tmp_path / name)
+        read(tmp_path / name)
     assert says in str(caught.value)
     assert "\n" not in str(caught.value)

@@ -11,8 +11,8 @@ import pytest
 
 from horoball.tables.encoding import decode, encode
 from horoball.tables.guess import guess_schema, parse_kinds
-from horoball.tables.mixed import read_columns
 from horoball.tables.profile import profile_batches
+from horoball.tables.read import read
 from horoball.tables.schema import OTHER, Column, Schema
 from tests.tables.messy import KINDS, messy
 
@@ -57,7 +57,7 @@ def test_a_column_is_taken_for_what_it_is(name: str) -> None:
 
 
 def test_all_columns_of_a_messy_table_are_guessed_right() -> None:
-    schema = read_columns(messy(), "segment").schema
+    schema = read(messy(), "segment").schema
     assert schema is not None
     assert {column.name: column.kind for column in schema.columns} == KINDS
     copy = next(column for column in schema.columns if column.name == "age_again")
@@ -73,7 +73,7 @@ def test_rare_categories_are_pooled() -> None:
 
 
 def test_a_description_outlives_json_and_damage_is_refused() -> None:
-    schema = read_columns(messy()).schema
+    schema = read(messy()).schema
     assert schema is not None
     said = schema.as_json()
     assert Schema.from_json(said) == schema
@@ -97,7 +97,7 @@ def test_a_description_outlives_json_and_damage_is_refused() -> None:
 
 def test_values_come_back_as_they_were() -> None:
     frame = messy()
-    table = read_columns(frame, "segment")
+    table = read(frame, "segment")
     assert table.schema is not None
     back = decode(table.schema, next(table.blocks()).numpy()).to_pandas()
     used = [column.name for column in table.schema.used]
@@ -130,12 +130,12 @@ REFUSED = {
 def test_a_kind_that_a_column_cannot_be_is_refused(said: str) -> None:
     frame = messy().assign(balance=RNG.normal(size=300))
     with pytest.raises(ValueError, match=REFUSED[said].replace(".", r"\.").replace("?", r"\?")):
-        read_columns(frame, columns=parse_kinds(said))
+        read(frame, columns=parse_kinds(said))
 
 
 def test_kinds_are_overruled() -> None:
     given = parse_kinds("visits:circular, age:category,rating:real,customer_id:count,country:ordinal")
-    schema = read_columns(messy(), "segment", columns=given).schema
+    schema = read(messy(), "segment", columns=given).schema
     assert schema is not None
     assert {c.name: c.kind for c in schema.columns} | given == {c.name: c.kind for c in schema.columns}
     with pytest.raises(ValueError, match='given as "age:real,rating:ordinal", got'):
@@ -156,6 +156,6 @@ def test_the_page_shows_what_the_command_says(tmp_path: Path, monkeypatch: pytes
     assert shown
     monkeypatch.chdir(tmp_path)
     exec(compile(script[1], "page", "exec"), {})  # noqa: S102
-    schema = read_columns(tmp_path / "customers.csv", "segment").schema
+    schema = read(tmp_path / "customers.csv", "segment").schema
     assert schema is not None
     assert ["Columns:", *(f"  {line}" for line in schema.lines())] == shown[1].splitlines()

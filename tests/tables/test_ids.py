@@ -41,13 +41,13 @@ def csv(path: Path, cells: list[str], ending: str = ".csv") -> Path:
 @pytest.mark.parametrize("ending", [".csv", ".tsv"])
 @pytest.mark.parametrize("case", TEXTS)
 def test_ids_of_a_text_file_are_the_text_of_the_file(case: str, ending: str, tmp_path: Path) -> None:
-    table = read(csv(tmp_path, TEXTS[case], ending), label="kind", ids="key")
+    table = read(csv(tmp_path, TEXTS[case], ending), label="kind", ids="key", kind="numbers")
     assert table.read_names() == TEXTS[case]
 
 
 @pytest.mark.parametrize("case", TEXTS)
 def test_labels_of_a_text_file_stay_apart(case: str, tmp_path: Path) -> None:
-    labels = read(csv(tmp_path, TEXTS[case]), label="kind", ids="key").read_labels()
+    labels = read(csv(tmp_path, TEXTS[case]), label="kind", ids="key", kind="numbers").read_labels()
     assert len(set(map(str, labels))) == 3
     if case != "near 2**60":  # those are whole numbers, exactly
         assert labels.tolist() == TEXTS[case]
@@ -68,12 +68,12 @@ def test_labels_of_a_text_file_stay_apart(case: str, tmp_path: Path) -> None:
 def test_labels_are_numbers_only_where_every_cell_is_one(
     cells: list[str], labels: list[object], tmp_path: Path
 ) -> None:
-    assert read(csv(tmp_path, cells), label="kind", ids="key").read_labels().tolist() == labels
+    assert read(csv(tmp_path, cells), label="kind", ids="key", kind="numbers").read_labels().tolist() == labels
 
 
 def test_an_index_that_pandas_wrote_is_text(tmp_path: Path) -> None:
     (tmp_path / "x.csv").write_text(",a,b\n007,1,2\nNA,3,4\n")
-    assert read(tmp_path / "x.csv").names == ["007", "NA"]
+    assert read(tmp_path / "x.csv", kind="numbers").names == ["007", "NA"]
 
 
 COLUMNS = {
@@ -90,7 +90,7 @@ COLUMNS = {
 def test_ids_and_labels_of_parquet_are_exact(case: str, tmp_path: Path) -> None:
     column = COLUMNS[case]
     pq.write_table(pa.table({"key": column, "a": [1.0, 2.0, 3.0], "kind": column}), tmp_path / "x.parquet")
-    table = read(tmp_path / "x.parquet", label="kind", ids="key")
+    table = read(tmp_path / "x.parquet", label="kind", ids="key", kind="numbers")
     assert table.read_names().to_pylist() == column.to_pylist()
     assert table.read_labels().tolist() == column.to_pylist()
 
@@ -125,7 +125,7 @@ HEADERLESS = {
 def test_a_file_without_a_header_does_not_lose_its_first_row(case: str, tmp_path: Path) -> None:
     (tmp_path / "x.csv").write_text(HEADERLESS[case])
     with pytest.raises(ValueError, match=r"no header: its first line holds numbers.*names of the columns first"):
-        read(tmp_path / "x.csv")
+        read(tmp_path / "x.csv", kind="numbers")
 
 
 @pytest.mark.parametrize("header", ["400,410.5,421", "2019,2020,2021", "0,1,2", "3000,2000,1000"])
@@ -133,7 +133,7 @@ def test_numbers_in_order_are_names_and_the_log_says_so(
     header: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / "x.csv").write_text(f"{header}\n0.5,0.25,3\n-1,7,0.5\n")
-    table = read(tmp_path / "x.csv")
+    table = read(tmp_path / "x.csv", kind="numbers")
     assert (table.rows, table.columns) == (2, header.split(","))
     assert "which holds the numbers" in caplog.text
 
@@ -145,5 +145,5 @@ def test_numbers_in_order_are_names_and_the_log_says_so(
 )
 def test_names_are_found_however_lines_end(content: str, tmp_path: Path) -> None:
     (tmp_path / "x.csv").write_bytes(content.encode())
-    table = read(tmp_path / "x.csv")
+    table = read(tmp_path / "x.csv", kind="numbers")
     assert (table.rows, table.columns) == (2, ["a", "b"])

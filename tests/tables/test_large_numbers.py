@@ -13,7 +13,6 @@ import pytest
 
 from horoball.graphs import read_graph
 from horoball.tables import read
-from horoball.tables.mixed import read_columns
 
 VALUES = [Decimal(i * i) / 4 for i in range(30)]
 
@@ -28,14 +27,16 @@ def test_decimals_are_numbers(tmp_path: Path, ending: str, kind: pa.DataType) ->
     else:
         feather.write_feather(table, path)
     expected = [float(value) for value in VALUES]
-    for found in (read(path), read_columns(path)):
+    for found in (read(path, kind="numbers"), read(path)):
         assert next(iter(found.blocks()))[:, 0].tolist() == expected
 
 
 def test_decimals_are_streamed_alike(tmp_path: Path) -> None:
     path = str(tmp_path / "rows.parquet")
     pq.write_table(pa.table({"a": pa.array(VALUES, pa.decimal128(12, 2))}), path)
-    assert next(iter(read(path, streamed=True).blocks()))[:, 0].tolist() == [float(value) for value in VALUES]
+    assert next(iter(read(path, streamed=True, kind="numbers").blocks()))[:, 0].tolist() == [
+        float(value) for value in VALUES
+    ]
 
 
 @pytest.mark.parametrize("ending", ["csv", "jsonl"])
@@ -46,7 +47,7 @@ def test_whole_numbers_beyond_64_bits_are_not_called_equal(tmp_path: Path, endin
         "jsonl": [f'{{"n": {n}, "x": {i * 0.5}}}' for i, n in enumerate(numbers)],
     }
     (tmp_path / f"rows.{ending}").write_text("\n".join(rows[ending]) + "\n")
-    schema = read_columns(str(tmp_path / f"rows.{ending}")).schema
+    schema = read(str(tmp_path / f"rows.{ending}")).schema
     assert schema is not None
     assert (
         schema.skipped[0].reason

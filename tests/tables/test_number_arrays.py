@@ -59,7 +59,7 @@ def test_a_frame_with_such_a_column_is_no_table_of_numbers_but_can_be_fitted(cas
     )
     frame = make({"a": np.arange(float(ROWS)), "when": kept.tolist() if "objects" in case else kept})
     with pytest.raises(ValueError, match=rf"Column 'when' of the data frame holds .*{advice}"):
-        read(frame)
+        read(frame, kind="numbers")
     model = PoincareVAE(max_epochs=1, hidden=(4,), columns={"a": "real"}).fit(frame)
     assert model.columns_["when"][0] == ("date" if "dates" in case else "count")  # of seconds
 
@@ -79,32 +79,32 @@ def test_complex_tensors_and_sparse_matrices_are_refused(taker: str) -> None:
 def test_dates_in_parquet_are_refused_with_advice(column: pa.Array, tmp_path: Path) -> None:
     pq.write_table(pa.table({"a": [1.0], "when": column}), tmp_path / "x.parquet")
     with pytest.raises(ValueError, match=r"Column 'when' of .*x\.parquet holds .*into numbers first"):
-        read(tmp_path / "x.parquet")
+        read(tmp_path / "x.parquet", kind="numbers")
 
 
 @pytest.mark.parametrize("cell", ["2026-01-31", "2026-01-31 12:30:00", "12:30:00"])
 def test_dates_in_text_are_refused_with_advice(cell: str, tmp_path: Path) -> None:
     (tmp_path / "x.csv").write_text(f"a,when\n1,{cell}\n")
     with pytest.raises(ValueError, match=r"Column 'when' of .*x\.csv holds dates or times.*into numbers first"):
-        read(tmp_path / "x.csv")
+        read(tmp_path / "x.csv", kind="numbers")
 
 
 def test_dates_in_npy_are_refused_with_advice(tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", DAYS[:, None])
     with pytest.raises(ValueError, match=r"x\.npy holds datetime64.*days since"):
-        read(tmp_path / "x.npy")
+        read(tmp_path / "x.npy", kind="numbers")
 
 
 def test_datasets_of_complex_or_masked_rows_are_refused() -> None:
     for row in (torch.ones(2, dtype=torch.complex64), np.ma.masked_equal([1.0, 2.0], 2.0)):
         with pytest.raises(ValueError, match=r"The dataset (holds complex|has 1 masked)"):
-            read([(row, "u"), (row, "v")])
+            read([(row, "u"), (row, "v")], kind="numbers")
 
 
 def test_a_mask_that_hides_nothing_is_no_hindrance() -> None:
     x = np.ma.masked_array(np.eye(3), mask=False)
-    np.testing.assert_array_equal(next(read(x).blocks()), np.eye(3))
-    np.testing.assert_array_equal(next(read(np.eye(3) > 0).blocks()), np.eye(3))
+    np.testing.assert_array_equal(next(read(x, kind="numbers").blocks()), np.eye(3))
+    np.testing.assert_array_equal(next(read(np.eye(3) > 0, kind="numbers").blocks()), np.eye(3))
 
 
 def test_edges_between_masked_nodes_are_refused() -> None:

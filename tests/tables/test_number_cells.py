@@ -18,8 +18,7 @@ import pytest
 
 from horoball import PoincareVAE
 from horoball.tables.cell_values import GAP_WORDS, NumberCellWarning
-from horoball.tables.mixed import read_columns, read_fitted
-from horoball.tables.read import read
+from horoball.tables.read import Reading, read
 from horoball.tables.table import Table
 from tests.commands import done, refused
 
@@ -85,13 +84,13 @@ def column_of(table: Table, name: str) -> np.ndarray:
 def test_a_cell_that_is_no_number_is_named_with_its_row(name: str, tmp_path: Path) -> None:
     WRITERS[name](cells(bad=((17, "unknown"),)), tmp_path / name)
     with pytest.raises(ValueError, match=r"column 'age'.*'unknown' in row 17.*na"):
-        read_columns(tmp_path / name)
+        read(tmp_path / name)
 
 
 @pytest.mark.parametrize("name", WRITERS)
 def test_it_is_a_gap_if_the_user_says_so(name: str, tmp_path: Path) -> None:
     WRITERS[name](cells(bad=((17, "unknown"), (30, "ERR"))), tmp_path / name)
-    table = read_columns(tmp_path / name, na=["unknown", "ERR"])
+    table = read(tmp_path / name, na=["unknown", "ERR"])
     assert described(table)["age"] == "real"
     assert np.flatnonzero(np.isnan(column_of(table, "age"))).tolist() == [17, 30]
 
@@ -101,7 +100,7 @@ def test_it_is_a_gap_if_the_user_says_so(name: str, tmp_path: Path) -> None:
 def test_gap_words_are_the_same_in_all_formats(name: str, word: str, tmp_path: Path) -> None:
     assert word in GAP_WORDS
     WRITERS[name](cells(bad=((17, word),)).replace({"kind": {"c": word}}), tmp_path / name)
-    table = read_columns(tmp_path / name)
+    table = read(tmp_path / name)
     assert described(table) == {"age": "real", "x": "real", "kind": "binary"}
     assert np.flatnonzero(np.isnan(column_of(table, "age"))).tolist() == [17]
     assert np.isnan(column_of(table, "kind")).sum() == (cells()["kind"] == "c").sum()
@@ -110,42 +109,44 @@ def test_gap_words_are_the_same_in_all_formats(name: str, word: str, tmp_path: P
 def test_a_kind_that_is_told_makes_gaps_of_the_others_and_says_which(tmp_path: Path) -> None:
     frame = cells(bad=((17, "unknown"), (30, "ERR")))
     with pytest.warns(NumberCellWarning, match=r"'age'.*'unknown' in row 17, 'ERR' in row 30"):
-        table = read_columns(frame, columns={"age": "real"})
+        table = read(frame, columns={"age": "real"})
     assert np.flatnonzero(np.isnan(column_of(table, "age"))).tolist() == [17, 30]
     assert table.schema is not None
-    again = read_fitted(frame, table.schema)  # the model knows them
+    again = read(frame, like=Reading("mixed", table.schema.names, table.schema))  # the model knows them
     assert np.array_equal(column_of(again, "age"), column_of(table, "age"), equal_nan=True)
-    assert described(read_columns(frame, columns={"age": "category"}))["age"] == "category"
-    assert described(read_columns(frame, columns={"age": "skip"}))["age"] == "skip"
-    assert "age" not in described(read_columns(frame, drop=["age"]))
+    assert described(read(frame, columns={"age": "category"}))["age"] == "category"
+    assert described(read(frame, columns={"age": "skip"}))["age"] == "skip"
+    assert "age" not in described(read(frame, drop=["age"]))
 
 
 def test_gap_words_of_the_fit_are_those_of_new_rows(tmp_path: Path) -> None:
     frame = cells(bad=((17, "unknown"),))
-    fitted = read_columns(frame, na=["unknown"]).schema
+    fitted = read(frame, na=["unknown"]).schema
     assert fitted is not None
-    assert np.isnan(column_of(read_fitted(frame, fitted), "age")[17])
+    assert np.isnan(column_of(read(frame, like=Reading("mixed", fitted.names, fitted)), "age")[17])
     other = cells(bad=((5, "ERR"),))
     for name in ("x.csv", "x.parquet", "x.xlsx"):
         WRITERS[name](other, tmp_path / name)
         with pytest.raises(ValueError, match=r"Column 'age'.*'ERR' in row 5"):
-            read_fitted(tmp_path / name, fitted)
-        assert np.isnan(column_of(read_fitted(tmp_path / name, fitted, na=["ERR"]), "age")[5])
+            read(tmp_path / name, like=Reading("mixed", fitted.names, fitted))
+        assert np.isnan(
+            column_of(read(tmp_path / name, like=Reading("mixed", fitted.names, fitted), na=["ERR"]), "age")[5]
+        )
 
 
 @pytest.mark.parametrize("odd", ["1,000", "5%", "$3.5", "7,5", "1'000.5", "€ 20", "1 234,5"])
 def test_numbers_in_another_dress_are_named_and_not_taken_for_text(odd: str) -> None:
     with pytest.raises(ValueError, match=rf"column 'age'.*{re.escape(repr(odd))} in row 3"):
-        read_columns(cells(bad=((3, odd),)))
+        read(cells(bad=((3, odd),)))
     with pytest.raises(ValueError, match=rf"{re.escape(repr(odd))} in row 3"):  # it has a value, which no gap may hide
-        read_columns(cells(bad=((3, odd),)), columns={"age": "real"})
+        read(cells(bad=((3, odd),)), columns={"age": "real"})
 
 
 @pytest.mark.parametrize("dress", ["{:,}", "{}%", "${}", "{} €"])
 def test_a_column_of_such_numbers_is_refused_too(dress: str) -> None:
     frame = pd.DataFrame({"x": np.arange(50.0) ** 0.5, "paid": [dress.format(1000 + 7 * i) for i in range(50)]})
     with pytest.raises(ValueError, match=r"column 'paid'.*plain"):
-        read_columns(frame)
+        read(frame)
 
 
 @pytest.mark.parametrize("row", [0, 25, 49])
@@ -155,23 +156,23 @@ def test_a_decimal_point_among_decimal_commas_is_named(row: int, tmp_path: Path)
     text = "a;b\n" + "".join(f"{i % 7};{value}\n" for i, value in enumerate(values))
     (tmp_path / "x.csv").write_text(text)
     with pytest.raises(ValueError, match=rf"column 'b'.*'7.5' in row {row} \(line {row + 2}\)"):
-        read_columns(tmp_path / "x.csv")
+        read(tmp_path / "x.csv")
 
 
 def test_nine_in_ten_decide() -> None:
     words = cells(100, bad=tuple((i, f"word {i}") for i in range(11)))
-    assert described(read_columns(words))["age"] in {"skip", "category"}
+    assert described(read(words))["age"] in {"skip", "category"}
     with pytest.raises(ValueError, match="'word 0' in row 0"):
-        read_columns(cells(100, bad=tuple((i, f"word {i}") for i in range(10))))
+        read(cells(100, bad=tuple((i, f"word {i}") for i in range(10))))
 
 
 def test_codes_that_begin_with_zero_stay_text_where_the_source_says_text() -> None:
     frame = pd.DataFrame({"zip": [f"0{i % 5}139" for i in range(60)], "x": np.arange(60) ** 0.5})
-    assert described(read_columns(frame))["zip"] == "category"
+    assert described(read(frame))["zip"] == "category"
 
 
 def test_numbers_that_are_stored_as_text_are_numbers_and_said_to_be(tmp_path: Path) -> None:
-    table = read_columns(cells())
+    table = read(cells())
     assert table.schema is not None
     reason = table.schema.columns[0].reason
     assert described(table)["age"] == "real"
@@ -186,10 +187,10 @@ def test_a_number_may_stand_for_a_gap(tmp_path: Path) -> None:
     frame.to_csv(tmp_path / "x.csv", index=False)
     pq.write_table(pa.Table.from_pandas(frame), tmp_path / "x.parquet")
     for source in (frame, tmp_path / "x.csv", tmp_path / "x.parquet"):
-        table = read_columns(source, na=["-999"])
+        table = read(source, na=["-999"])
         assert np.flatnonzero(np.isnan(column_of(table, "a"))).tolist() == [7]
     with pytest.raises(ValueError, match=r"row 7.*column 'a'"):
-        read(frame[["a"]], na=["-999"])
+        read(frame[["a"]], na=["-999"], kind="numbers")
 
 
 def test_columns_of_several_types_in_pandas_are_named_too() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from horoball.tables import read
-from horoball.tables.mixed import read_columns
 
 
 def part(path: Path, start: float, rows: int = 3) -> None:
@@ -21,7 +21,7 @@ def part(path: Path, start: float, rows: int = 3) -> None:
 
 
 def first_column(folder: Path) -> list[float]:
-    return [float(row[0]) for block in read(folder).blocks() for row in block]
+    return [float(row[0]) for block in read(folder, kind="numbers").blocks() for row in block]
 
 
 def delta(folder: Path) -> None:
@@ -42,7 +42,7 @@ FORMATS = {"Delta": (delta, "deltalake"), "Iceberg": (iceberg, "pyiceberg"), "Hu
 
 
 @pytest.mark.parametrize("name", FORMATS)
-@pytest.mark.parametrize("reads", [read, read_columns])
+@pytest.mark.parametrize("reads", [read, partial(read, kind="numbers")])
 @pytest.mark.parametrize("below", ["", "data", "data/day"])
 def test_a_folder_whose_log_tells_which_rows_are_left_is_refused_by_name(
     name: str, reads: Callable[[Path], object], below: str, tmp_path: Path
@@ -59,7 +59,7 @@ def test_a_folder_called_metadata_is_no_iceberg_table(tmp_path: Path) -> None:
     part(tmp_path / "0.parquet", 0)
     (tmp_path / "metadata").mkdir()
     (tmp_path / "metadata" / "notes.json").write_text("{}")
-    assert read(tmp_path).rows == 3
+    assert read(tmp_path, kind="numbers").rows == 3
 
 
 def test_files_of_subfolders_and_endings_in_capitals_are_read_in_the_order_of_names(tmp_path: Path) -> None:
@@ -67,7 +67,7 @@ def test_files_of_subfolders_and_endings_in_capitals_are_read_in_the_order_of_na
     part(tmp_path / "b" / "x.parquet", 3)
     part(tmp_path / "a.PARQUET", 0)
     assert first_column(tmp_path) == list(range(9))
-    assert read_columns(tmp_path).rows == 9
+    assert read(tmp_path).rows == 9
 
 
 @pytest.mark.parametrize("name", [".x.parquet", "._a.parquet", "_x.parquet", "_old/x.parquet", ".cache/x.parquet"])
@@ -82,13 +82,13 @@ def test_what_is_hidden_is_not_read(name: str, tmp_path: Path) -> None:
 def test_a_folder_of_hidden_files_alone_has_none(tmp_path: Path) -> None:
     part(tmp_path / "_a.parquet", 0)
     with pytest.raises(ValueError, match=r"holds no \.parquet files"):
-        read(tmp_path)
+        read(tmp_path, kind="numbers")
 
 
 def test_a_column_in_the_names_of_folders_is_not_lost_in_silence(tmp_path: Path) -> None:
     part(tmp_path / "year=2024" / "a.parquet", 0)
     with pytest.raises(ValueError, match=r"partitioned: the folder 'year=2024'.*partitioning='hive'"):
-        read(tmp_path)
+        read(tmp_path, kind="numbers")
 
 
 def test_a_link_to_a_folder_is_refused(tmp_path: Path) -> None:
@@ -96,7 +96,7 @@ def test_a_link_to_a_folder_is_refused(tmp_path: Path) -> None:
     part(tmp_path / "other" / "b.parquet", 0)
     (tmp_path / "rows" / "more").symlink_to(tmp_path / "other")
     with pytest.raises(ValueError, match=r"a link to another folder, 'more'"):
-        read(tmp_path / "rows")
+        read(tmp_path / "rows", kind="numbers")
 
 
 def test_tables_of_other_formats_in_the_folder_are_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -104,6 +104,6 @@ def test_tables_of_other_formats_in_the_folder_are_named(tmp_path: Path, caplog:
     (tmp_path / "more.csv").write_text("a,b\n1,2\n")
     (tmp_path / "embedding.json").write_text("{}")
     with caplog.at_level(logging.WARNING, "horoball"):
-        assert read(tmp_path).rows == 3
+        assert read(tmp_path, kind="numbers").rows == 3
     assert "more.csv" in caplog.text
     assert "embedding.json" not in caplog.text

@@ -43,7 +43,7 @@ def as_folder(rows: pa.Table, folder: Path) -> Path:
 
 
 def load(path: Path, **options: object) -> Table:
-    return read(path, "kind", ids="key", **options)  # type: ignore[arg-type]
+    return read(path, "kind", ids="key", **options, kind="numbers")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -69,9 +69,9 @@ def test_a_table_beyond_the_limit_is_streamed(tmp_path: Path, monkeypatch: pytes
     assert parquet.MAX_BYTES_IN_MEMORY == 256 << 20
     monkeypatch.setattr(parquet, "MAX_BYTES_IN_MEMORY", decoded)
     assert isinstance(load(path), parquet.ParquetTable)  # the label and the ids count, too
-    assert isinstance(read(path, columns=[f"x{i}" for i in range(FEATURES)]), ArrayTable)
+    assert isinstance(read(path, columns=[f"x{i}" for i in range(FEATURES)], kind="numbers"), ArrayTable)
     monkeypatch.setattr(parquet, "MAX_BYTES_IN_MEMORY", decoded - 1)
-    assert isinstance(read(path, columns=[f"x{i}" for i in range(FEATURES)]), parquet.ParquetTable)
+    assert isinstance(read(path, columns=[f"x{i}" for i in range(FEATURES)], kind="numbers"), parquet.ParquetTable)
 
 
 @pytest.mark.parametrize("streamed", [True, False])
@@ -86,4 +86,4 @@ def test_what_cannot_be_streamed_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"Only \.parquet files can be streamed.*rows\.csv"):
         load(as_csv(frame("float32"), tmp_path), streamed=True)
     with pytest.raises(ValueError, match="Only files are streamed, not ndarray"):
-        read(np.eye(3), streamed=True)
+        read(np.eye(3), streamed=True, kind="numbers")

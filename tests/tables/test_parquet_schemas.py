@@ -10,7 +10,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from horoball.tables import read
-from horoball.tables.mixed import read_columns
 
 COLUMNS = {
     "numbers": pa.array(np.arange(40) % 7 + 0.5),
@@ -50,12 +49,12 @@ def folder(path: Path, *columns: str) -> str:
 def test_a_column_of_other_values_than_in_the_first_file_is_refused(tmp_path: Path, first: str, second: str) -> None:
     said = rf"'b' holds {COLUMNS[first].type}.* in .*0\.parquet and .* in .*1\.parquet\. Write it with one type"
     with pytest.raises(ValueError, match=said.replace("[", r"\[").replace("]", r"\]")):
-        read_columns(folder(tmp_path, first, second))
+        read(folder(tmp_path, first, second))
 
 
 def test_the_file_that_a_type_comes_from_is_named(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"'b' holds int64 in .*1\.parquet and string in .*2\.parquet"):
-        read_columns(folder(tmp_path, "nothing", "counts", "text"))
+        read(folder(tmp_path, "nothing", "counts", "text"))
 
 
 @pytest.mark.parametrize(
@@ -80,7 +79,7 @@ def test_the_file_that_a_type_comes_from_is_named(tmp_path: Path) -> None:
     ],
 )
 def test_a_column_is_the_same_as_if_one_file_held_it(tmp_path: Path, columns: tuple[str, ...], kind: str) -> None:
-    table = read_columns(folder(tmp_path, *columns))
+    table = read(folder(tmp_path, *columns))
     assert table.schema is not None
     found = next(column for column in table.schema.columns if column.name == "b")
     assert found.kind == kind
@@ -100,7 +99,7 @@ def test_a_column_is_the_same_as_if_one_file_held_it(tmp_path: Path, columns: tu
 
 def test_labels_of_a_file_without_any_are_missing(tmp_path: Path) -> None:
     folder(tmp_path, "nothing", "text")
-    labels = read_columns(str(tmp_path), "b").read_labels()
+    labels = read(str(tmp_path), "b").read_labels()
     assert labels is not None
     assert labels.tolist() == [None] * 40 + ["u", "v"] * 20
 
@@ -109,7 +108,7 @@ def test_a_table_of_numbers_is_refused_alike(tmp_path: Path) -> None:
     for number, name in enumerate(("truths", "counts")):
         pq.write_table(pa.table({"b": COLUMNS[name]}), tmp_path / f"{number}.parquet")
     with pytest.raises(ValueError, match=r"'b' holds bool in .* and int64 in .* one type"):
-        read(str(tmp_path))
+        read(str(tmp_path), kind="numbers")
 
 
 @pytest.mark.parametrize(
@@ -126,4 +125,4 @@ def test_a_file_with_other_columns_is_named_with_one_of_them(tmp_path: Path, col
     held = held.append_column("z", held["a"]).select(columns)
     pq.write_table(held, tmp_path / "1.parquet")
     with pytest.raises(ValueError, match=rf"1\.parquet has other columns than .*0\.parquet: it {said}"):
-        read_columns(str(tmp_path))
+        read(str(tmp_path))

@@ -122,7 +122,7 @@ def test_a_value_that_is_not_finite_is_told_by_its_row(
     with np.errstate(over="ignore"):
         made = SOURCES[source](rows_with(value), tmp_path)
     with pytest.raises(ValueError, match=r"[Rr]ow \d+") as caught:
-        summarize(read(made))
+        summarize(read(made, kind="numbers"))
     assert told_row(caught.value) == BAD
 
 
@@ -132,7 +132,7 @@ def test_an_outlier_is_told_by_its_row(source: str, streamed: bool, tmp_path: Pa
     x = np.tile(np.random.default_rng(0).normal(size=(12, 3)), (40, 1))
     x[BAD, 1] = 1e9
     made = SOURCES[source](x, tmp_path)
-    table = read(made, streamed=streamed if source != "csv" else "auto")
+    table = read(made, streamed=streamed if source != "csv" else "auto", kind="numbers")
     with warnings.catch_warnings(record=True, action="always") as caught:
         train(table, {"hidden": (8,)}, TrainConfig(max_epochs=1, distance_weight=0.0))
     assert told_row(next(w.message for w in caught if "outliers" in str(w.message))) == BAD

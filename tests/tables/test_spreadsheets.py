@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from horoball.tables.mixed import read_columns
+from horoball.tables.read import read
 from tests.late import late
 
 openpyxl = late("openpyxl")
@@ -46,14 +46,14 @@ def stored(path: str, old: str, new: str) -> None:
 def test_a_formula_without_its_value_is_refused(tmp_path: Path, place: str) -> None:
     path = book(tmp_path / "rows.xlsx", ROWS, {place: "=A3*2"})
     with pytest.raises(ValueError, match=rf"formula in cell {place} without its value.*Open and save it"):
-        read_columns(path)
+        read(path)
 
 
 def test_a_formula_after_many_cells_is_found(tmp_path: Path) -> None:
     rows = [["a", "b"], *[[i * 0.125, float(i)] for i in range(14_000)]]  # two stretches of text
     path = book(tmp_path / "rows.xlsx", rows, {"A13999": "=1+1"})
     with pytest.raises(ValueError, match="formula in cell A13999"):
-        read_columns(path)
+        read(path)
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_a_formula_after_many_cells_is_found(tmp_path: Path) -> None:
 def test_a_formula_with_its_value_is_that_value(tmp_path: Path, old: str, new: str, value: float | None) -> None:
     path = book(tmp_path / "rows.xlsx", ROWS, {"B2": "=A3*2"})
     stored(path, old, new)
-    found = next(iter(read_columns(path).blocks()))[0, 1].item()
+    found = next(iter(read(path).blocks()))[0, 1].item()
     assert found == value or (value is None and found != found)
 
 
@@ -75,10 +75,10 @@ def test_formulas_of_other_sheets_are_not_asked_for(tmp_path: Path) -> None:
     made = openpyxl.load_workbook(path)
     made.create_sheet("sums")["A1"] = "=SUM(Sheet!A2:A31)"
     made.save(path)
-    assert read_columns(path).rows == 30
+    assert read(path).rows == 30
 
 
 def test_a_cell_to_the_right_of_the_last_name_is_refused(tmp_path: Path) -> None:
     path = book(tmp_path / "rows.xlsx", ROWS, {"D7": "seen twice"})
     with pytest.raises(ValueError, match=r"right of its last name: 'seen twice' in D7\. Give its column a name"):
-        read_columns(path)
+        read(path)

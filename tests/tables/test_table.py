@@ -273,12 +273,12 @@ def test_types_are_looked_at_in_every_parquet_file(tmp_path: Path) -> None:
     for values in (["3", "4"], [datetime(2020, 1, 1)] * 2):
         pq.write_table(pa.table({"a": values}), tmp_path / "1.parquet")
         with pytest.raises(ValueError, match=r"Column 'a' holds double in .*0\.parquet and .* in .*1\.parquet"):
-            read(tmp_path)
+            read(tmp_path, kind="numbers")
 
 
 def test_a_part_of_streamed_rows_has_no_names_of_others(tmp_path: Path) -> None:
     pq.write_table(pa.table({"a": np.arange(100.0)}), tmp_path / "x.parquet", row_group_size=10)
-    table = read(tmp_path / "x.parquet")
+    table = read(tmp_path / "x.parquet", kind="numbers")
     table.names = [f"n{i}" for i in range(100)]
     _, held = table.split(0.2)
     assert held is not None
@@ -288,10 +288,10 @@ def test_a_part_of_streamed_rows_has_no_names_of_others(tmp_path: Path) -> None:
 @pytest.mark.parametrize("group", [7, 200])
 def test_parts_of_row_groups_have_a_fingerprint(tmp_path: Path, group: int) -> None:
     pq.write_table(pa.table({"a": np.arange(200.0)}), tmp_path / "x.parquet", row_group_size=group)
-    whole = read(tmp_path / "x.parquet")
+    whole = read(tmp_path / "x.parquet", kind="numbers")
     names = {table.fingerprint() for table in (whole, *whole.split(0.2)) if table is not None}
     assert len(names) == 3
-    assert read(tmp_path / "x.parquet").fingerprint() in names
+    assert read(tmp_path / "x.parquet", kind="numbers").fingerprint() in names
 
 
 def test_a_tensor_with_a_gradient_is_a_table() -> None:

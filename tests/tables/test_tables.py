@@ -116,7 +116,7 @@ def rows(table: Table) -> np.ndarray:
 
 @pytest.mark.parametrize("name", NAMED)
 def test_sources_with_names_give_the_same_rows(name: str, tmp_path: Path) -> None:
-    table = read(NAMED[name](tmp_path), label="kind")
+    table = read(NAMED[name](tmp_path), label="kind", kind="numbers")
     np.testing.assert_array_equal(rows(table), X)
     assert (table.rows, table.columns) == (4, NAMES)
     labels = table.labels if isinstance(table, ArrayTable) else table.read_labels()
@@ -126,24 +126,24 @@ def test_sources_with_names_give_the_same_rows(name: str, tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("name", PLAIN)
 def test_sources_without_names_give_the_same_rows(name: str, tmp_path: Path) -> None:
-    table = read(PLAIN[name](tmp_path))
+    table = read(PLAIN[name](tmp_path), kind="numbers")
     np.testing.assert_array_equal(rows(table), X)
     assert (table.rows, table.features, table.labels) == (4, 3, None)
 
 
 @pytest.mark.parametrize("source", [Rows(labeled=True), list(zip(torch.from_numpy(X), KINDS, strict=True))])
 def test_labels_of_a_dataset_are_kept_aside(source: Any) -> None:
-    table = read(source)
+    table = read(source, kind="numbers")
     np.testing.assert_array_equal(rows(table), X)
     assert table.labels.tolist() == KINDS
     numbered = TensorDataset(torch.from_numpy(X), torch.tensor([3, 1, 2, 0]))
-    assert read(numbered).labels.tolist() == [3, 1, 2, 0]
+    assert read(numbered, kind="numbers").labels.tolist() == [3, 1, 2, 0]
 
 
 def test_a_list_of_rows_is_not_taken_for_pairs() -> None:
     """Rows of a nested list look like (row, label): the rows, or an error, but never the first column alone."""
     try:
-        table = read(X.tolist())
+        table = read(X.tolist(), kind="numbers")
     except (TypeError, ValueError):
         return
     np.testing.assert_array_equal(rows(table), X)
@@ -151,13 +151,13 @@ def test_a_list_of_rows_is_not_taken_for_pairs() -> None:
 
 def test_whole_numbers_and_truths_are_numbers(tmp_path: Path) -> None:
     (tmp_path / "x.csv").write_text("a,b\n1,true\n-3,false\n")
-    np.testing.assert_array_equal(rows(read(tmp_path / "x.csv")), [[1, 1], [-3, 0]])
+    np.testing.assert_array_equal(rows(read(tmp_path / "x.csv", kind="numbers")), [[1, 1], [-3, 0]])
     (tmp_path / "one.csv").write_text("a\n1\n2\n")
-    assert read(tmp_path / "one.csv").features == 1
+    assert read(tmp_path / "one.csv", kind="numbers").features == 1
 
 
 def test_a_frame_with_numbered_columns_has_a_label_too() -> None:
-    table = read(pd.DataFrame({0: [1.0, 2.0], 1: ["u", "v"]}), label="1")
+    table = read(pd.DataFrame({0: [1.0, 2.0], 1: ["u", "v"]}), label="1", kind="numbers")
     assert table.columns == ["0"]
     assert table.labels.tolist() == ["u", "v"]
 
@@ -236,6 +236,6 @@ def test_what_is_no_table_is_refused_in_one_line(name: str, tmp_path: Path) -> N
     make, label, says = REFUSED[name]
     source = make(tmp_path)
     with pytest.raises((ValueError, TypeError, FileNotFoundError), match=says) as caught:
-        summarize(read(source, label))
+        summarize(read(source, label, kind="numbers"))
     assert len(str(caught.value)) < MOST
     assert "\n" not in str(caught.value)

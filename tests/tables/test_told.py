@@ -13,7 +13,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from horoball.tables import read
-from horoball.tables.mixed import read_columns
 from tests.commands import done
 
 
@@ -37,7 +36,7 @@ def test_rounding_is_told_for_every_format(
     name: str, shape: str, start: int, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     WRITERS[name](frames(start + 3 * np.random.default_rng(1).permutation(60))[shape], tmp_path / name)
-    read_columns(tmp_path / name)
+    read(tmp_path / name)
     assert caplog.text.count("Rounding: amount") == 1
     assert "Rounding: y" not in caplog.text
 
@@ -49,7 +48,7 @@ def test_rounding_of_real_numbers_is_told_too(
 ) -> None:
     steps = np.random.default_rng(1).permutation(60)
     WRITERS[name](frames(start + steps * max(3.0, 2 * np.spacing(start)))["numbers"], tmp_path / name)
-    read(tmp_path / name)
+    read(tmp_path / name, kind="numbers")
     assert caplog.text.count("Rounding: amount") == 1
 
 
@@ -59,7 +58,7 @@ def test_streamed_tables_tell_it_when_they_are_fitted(
     monkeypatch.setattr("horoball.tables.parquet.MAX_BYTES_IN_MEMORY", 0)
     steps = np.random.default_rng(1).permutation(60)
     WRITERS["x.parquet"](frames(3 * 10**9 + 3 * steps)["numbers"], tmp_path / "x.parquet")
-    read_columns(tmp_path / "x.parquet")
+    read(tmp_path / "x.parquet")
     assert caplog.text.count("Rounding: amount") == 1
 
 
@@ -69,7 +68,7 @@ def test_a_number_beyond_float32_is_not_called_infinite(name: str, shape: str, t
     values = np.linspace(0, 1, 60)
     values[7] = 1e308
     WRITERS[name](frames(values)[shape], tmp_path / name)
-    for reader in (read_columns, read) if shape == "numbers" else (read_columns,):
+    for reader in (read, read) if shape == "numbers" else (read,):
         with pytest.raises(
             ValueError, match=r"row 7, column 'amount'.*float32|float32.*row 7, column 'amount'"
         ) as found:
@@ -82,7 +81,7 @@ def test_a_number_beyond_float32_is_not_called_infinite(name: str, shape: str, t
 def test_tables_in_utf_16_are_read_by_their_mark_or_refused(shape: str, encoding: str, tmp_path: Path) -> None:
     frame = frames(np.arange(60) ** 0.5)[shape]
     (tmp_path / "x.csv").write_bytes(frame.to_csv(index=False).encode(encoding))
-    readers = (read_columns, read) if shape == "numbers" else (read_columns,)
+    readers = (read, read) if shape == "numbers" else (read,)
     for reader in readers:
         if encoding == "utf-16":
             assert reader(tmp_path / "x.csv").rows == 60
@@ -94,10 +93,10 @@ def test_tables_in_utf_16_are_read_by_their_mark_or_refused(shape: str, encoding
 def test_dates_that_may_be_read_in_two_ways_are_told(caplog: pytest.LogCaptureFixture) -> None:
     dates = [f"{1 + i % 12:02}/{1 + i % 11:02}/2026" for i in range(60)]
     frame = pd.DataFrame({"signup": dates, "x": np.arange(60) ** 0.5})
-    read_columns(frame)
+    read(frame)
     assert "column 'signup' is read with the month first, '01/01/2026' as 2026-01-01" in caplog.text
     caplog.clear()
-    read_columns(frame.replace("01/01/2026", "01/31/2026"))
+    read(frame.replace("01/01/2026", "01/31/2026"))
     assert "month first" not in caplog.text
 
 

@@ -9,10 +9,11 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
+from horoball.tables.read import read
 from horoball.tables.schema import ReadOptions
 from horoball.tables.table import Order
 from horoball.tables.table import Table as Rows
-from horoball.tables.vectors import VectorTable, read_vectors
+from horoball.tables.vectors import VectorTable
 from tests.commands import done, refused
 
 HALF = pa.float16()
@@ -34,11 +35,11 @@ def rows(table: Rows) -> np.ndarray:
 def test_a_list_column_of_parquet_is_read_whole_and_streamed(tmp_path: Path, dtype: pa.DataType, fixed: bool) -> None:
     path = tmp_path / "rows.parquet"
     pq.write_table(frame(dtype, fixed=fixed), path, row_group_size=16)
-    table = read_vectors(str(path), "embedding", "kind", ids="id")
+    table = read(str(path), "kind", kind="vectors", vectors="embedding", ids="id")
     np.testing.assert_array_equal(rows(table), X.astype(np.float32))
     assert table.read_labels().tolist() == ["a", "b"] * 20
     assert list(map(str, table.read_names()))[-1] == "row 39"
-    streamed = read_vectors(str(path), label="kind", streamed=True)
+    streamed = read(str(path), kind="vectors", label="kind", streamed=True)
     assert isinstance(streamed, VectorTable)
     np.testing.assert_array_equal(rows(streamed), X.astype(np.float32))
     seen = torch.cat([batch.x for batch in streamed.batches(Order(7))]).numpy()
@@ -49,7 +50,7 @@ def test_frames_and_arrays_give_the_same_vectors(tmp_path: Path) -> None:
     np.save(tmp_path / "rows.npy", X)
     lists = pd.DataFrame({"vector": list(X.astype(np.float32)), "n": range(40)})
     for source in (frame(), lists, X, torch.from_numpy(X), str(tmp_path / "rows.npy")):
-        np.testing.assert_array_equal(rows(read_vectors(source)), X.astype(np.float32))
+        np.testing.assert_array_equal(rows(read(source, kind="vectors")), X.astype(np.float32))
 
 
 @pytest.mark.parametrize(
@@ -65,22 +66,22 @@ def test_frames_and_arrays_give_the_same_vectors(tmp_path: Path) -> None:
 def test_vectors_that_are_none_are_refused_by_their_row(tmp_path: Path, vectors: list[object], message: str) -> None:
     table = pa.table({"v": pa.array(vectors, pa.list_(pa.float32()))})
     with pytest.raises(ValueError, match=message):
-        read_vectors(table)
+        read(table, kind="vectors")
     pq.write_table(table, tmp_path / "rows.parquet")
     with pytest.raises(ValueError, match=message):
-        read_vectors(str(tmp_path / "rows.parquet"))
+        read(str(tmp_path / "rows.parquet"), kind="vectors")
 
 
 def test_the_column_has_to_be_clear(tmp_path: Path) -> None:
     two = frame().append_column("other", frame().column("embedding"))
     with pytest.raises(ValueError, match=r"found 2: embedding, other\. Name it with --column"):
-        read_vectors(two)
+        read(two, kind="vectors")
     with pytest.raises(ValueError, match="no column 'vec'"):
-        read_vectors(two, "vec")
+        read(two, kind="vectors", vectors="vec")
     with pytest.raises(ValueError, match="'kind' of The Table holds string, not lists of numbers"):
-        read_vectors(two, "kind")
+        read(two, kind="vectors", vectors="kind")
     with pytest.raises(ValueError, match="found none"):
-        read_vectors(pa.table({"a": [1.0]}))
+        read(pa.table({"a": [1.0]}), kind="vectors")
     pq.write_table(frame().slice(0, 0), tmp_path / "none.parquet")
     with pytest.raises(ValueError, match="has no rows"):
         VectorTable(str(tmp_path / "none.parquet"), None, ReadOptions())
@@ -108,7 +109,7 @@ def test_a_large_npy_file_is_streamed_and_gives_the_same_rows(tmp_path: Path) ->
     x = np.random.default_rng(0).normal(size=(20_000, 6)).astype(np.float16)
     path = tmp_path / "vectors.npy"
     np.save(path, x)
-    table, held = (read_vectors(path, streamed=streamed) for streamed in (True, False))
+    table, held = (read(path, kind="vectors", streamed=streamed) for streamed in (True, False))
     assert type(table).__name__ == "MappedVectors"
     assert torch.equal(torch.cat(list(table.blocks())), torch.cat(list(held.blocks())))
     batches = [batch.x for batch in table.batches(Order(512, 0))]
@@ -116,7 +117,7 @@ def test_a_large_npy_file_is_streamed_and_gives_the_same_rows(tmp_path: Path) ->
     kept, out = table.split(0.1, 0)
     assert out is not None
     assert kept.rows + out.rows == 20_000
-    assert type(read_vectors(path)).__name__ == "ArrayTable"  # small ones are held
+    assert type(read(path, kind="vectors")).__name__ == "ArrayTable"  # small ones are held
 
 
 def test_what_a_npy_file_cannot_hold_is_refused(tmp_path: Path) -> None:
@@ -127,13 +128,13 @@ def test_what_a_npy_file_cannot_hold_is_refused(tmp_path: Path) -> None:
     ):
         np.save(tmp_path / f"{name}.npy", x, allow_pickle=True)
         with pytest.raises(ValueError, match=words):
-            read_vectors(tmp_path / f"{name}.npy", streamed=True)
+            read(tmp_path / f"{name}.npy", kind="vectors", streamed=True)
     x = np.ones((9000, 2))
     x[8500, 1] = np.nan
     np.save(tmp_path / "gap.npy", x)
     with pytest.raises(ValueError, match="infinite number in row 8500"):
-        list(read_vectors(tmp_path / "gap.npy", streamed=True).blocks())
+        list(read(tmp_path / "gap.npy", kind="vectors", streamed=True).blocks())
     whole = (tmp_path / "gap.npy").read_bytes()
     (tmp_path / "cut.npy").write_bytes(whole[:-100])
     with pytest.raises(ValueError, match="not a readable"):
-        read_vectors(tmp_path / "cut.npy", streamed=True)
+        read(tmp_path / "cut.npy", kind="vectors", streamed=True)

@@ -39,7 +39,7 @@ def source(tmp_path: Path) -> Path:
 
 
 def test_a_file_has_names_places_radii_and_scales(run: Run, source: Path, tmp_path: Path) -> None:
-    table = read(source, ids="key")
+    table = read(source, ids="key", kind="numbers")
     assert embed_file(run, table, tmp_path / "z.parquet") == 1000
     found = pq.read_table(tmp_path / "z.parquet")
     assert found.column_names == ["key", "z0", "z1", "radius", "scale"]
@@ -55,7 +55,7 @@ def test_a_file_has_names_places_radii_and_scales(run: Run, source: Path, tmp_pa
 @pytest.mark.parametrize("ranks", [1, 3])
 def test_a_folder_holds_every_row_once(run: Run, source: Path, tmp_path: Path, rows: int, ranks: int) -> None:
     folder = tmp_path / "out"
-    table = read(source, ids="key", streamed=True)
+    table = read(source, ids="key", streamed=True, kind="numbers")
     last: dict[int, tuple[int, int]] = {}
     for rank in reversed(range(ranks)):
         embed_folder(
@@ -81,17 +81,17 @@ def test_rows_without_names_are_numbered(run: Run, tmp_path: Path) -> None:
 def test_a_csv_file_may_have_a_column_of_names(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
     path.write_text("a,key,b,c,d\n" + "\n".join(f"{i},n{i},1,2,3" for i in range(5)))
-    embed_folder(run, read(path, ids="key"), tmp_path / "out", rows=2)
+    embed_folder(run, read(path, ids="key", kind="numbers"), tmp_path / "out", rows=2)
     files = sorted((tmp_path / "out").glob("*.parquet"))
     assert [row for file in files for row in pq.read_table(file)["key"].to_pylist()] == [f"n{i}" for i in range(5)]
     with pytest.raises(ValueError, match="no column 'other'"):
-        read(path, ids="other")
+        read(path, ids="other", kind="numbers")
     with pytest.raises(ValueError, match="column of ids"):
-        read(np.eye(3), ids="key")
+        read(np.eye(3), ids="key", kind="numbers")
 
 
 def test_files_that_are_whole_are_kept_and_others_written_again(run: Run, source: Path, tmp_path: Path) -> None:
-    folder, table = tmp_path / "out", read(source, ids="key")
+    folder, table = tmp_path / "out", read(source, ids="key", kind="numbers")
     embed_folder(run, table, folder, rows=100)
     files = sorted(folder.glob("*.parquet"))
     kept = files[0].stat().st_mtime_ns
@@ -102,7 +102,7 @@ def test_files_that_are_whole_are_kept_and_others_written_again(run: Run, source
 
 
 def test_another_embedding_is_not_mixed_in(run: Run, source: Path, tmp_path: Path) -> None:
-    folder, table = tmp_path / "out", read(source, ids="key")
+    folder, table = tmp_path / "out", read(source, ids="key", kind="numbers")
     embed_folder(run, table, folder, rows=100)
     with pytest.raises(ValueError, match="of other rows"):
         embed_folder(run, table, folder, rows=500)
@@ -110,12 +110,12 @@ def test_another_embedding_is_not_mixed_in(run: Run, source: Path, tmp_path: Pat
     with pytest.raises(ValueError, match="by another model"):
         embed_folder(other, table, folder, rows=100)
     with pytest.raises(ValueError, match="by other names"):
-        embed_folder(run, read(source, label="key"), folder, rows=100)
+        embed_folder(run, read(source, label="key", kind="numbers"), folder, rows=100)
     changed = pq.read_table(source).to_pydict()
     changed["b"][0] += 1.0
     pq.write_table(pa.table(changed), source, row_group_size=70)
     with pytest.raises(ValueError, match="of another table"):
-        embed_folder(run, read(source, ids="key"), folder, rows=100)
+        embed_folder(run, read(source, ids="key", kind="numbers"), folder, rows=100)
     (folder / ABOUT).unlink()
     with pytest.raises(ValueError, match="Choose an empty folder"):
         embed_folder(run, table, folder, rows=100)

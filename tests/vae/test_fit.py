@@ -110,7 +110,7 @@ class StopAt(Silent):
 def test_a_run_that_was_interrupted_ends_like_one_that_was_not(tmp_path: Path, streamed: bool) -> None:
     from horoball.tables import read
 
-    source = read(parquet(tmp_path), streamed=True) if streamed else rows()
+    source = read(parquet(tmp_path), streamed=True, kind="numbers") if streamed else rows()
     config = TrainConfig(max_epochs=3, batch_size=50)
     whole, parts = tmp_path / "whole", tmp_path / "parts"
     whole.mkdir()
@@ -182,7 +182,7 @@ def test_landmarks_are_the_rows_that_are_trained_on(
         return states.State()
 
     monkeypatch.setattr(trains, "fit", fitted)
-    table = read(parquet(tmp_path), streamed=True) if streamed else rows()
+    table = read(parquet(tmp_path), streamed=True, kind="numbers") if streamed else rows()
     train_run(table, {"hidden": (16,)}, TrainConfig(distance_weight=10.0))
     assert len(seen["landmarks"]) > 500
     gaps = (seen["landmarks"].unsqueeze(1) - seen["rows"]).abs().amax(-1)

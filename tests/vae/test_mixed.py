@@ -17,7 +17,8 @@ import horoball as hb
 from horoball.likelihoods import Mixed
 from horoball.storage.checkpoint import load_checkpoint, save_checkpoint
 from horoball.tables import ArrayTable
-from horoball.tables.mixed import UnseenValueWarning, read_columns
+from horoball.tables.mixed import UnseenValueWarning
+from horoball.tables.read import read
 from horoball.training import TrainConfig
 from horoball.vae.impute import impute
 from horoball.vae.run import Run
@@ -83,7 +84,7 @@ def test_samples_are_possible() -> None:
 def test_levels_start_at_their_shares() -> None:
     x = rows(4000)
     table = pd.DataFrame({"a": [f"k{int(v)}" for v in x[:, 4]], "r": x[:, 5] + 1})
-    start = mixed_start(read_columns(table), {})
+    start = mixed_start(read(table), {})
     likelihood = Mixed(2, start.fields["columns"])
     with torch.no_grad():
         product: Any = likelihood(start.apply(likelihood))
@@ -94,7 +95,7 @@ def test_levels_start_at_their_shares() -> None:
 
 @pytest.mark.parametrize("damage", ["levels", "names", "none"])
 def test_a_description_that_is_not_of_the_model_is_refused(tmp_path: Path, damage: str) -> None:
-    train(read_columns(messy()), {"hidden": (8,)}, TrainConfig(max_epochs=1), tmp_path / "run")
+    train(read(messy()), {"hidden": (8,)}, TrainConfig(max_epochs=1), tmp_path / "run")
     path = tmp_path / "run" / "model.safetensors"
     tensors, header = load_checkpoint(path)
     record = json.loads(json.dumps(header["record"]))
@@ -176,10 +177,10 @@ def test_a_table_of_complete_numbers_gives_the_model_it_gave_before(tmp_path: Pa
     frame = pd.DataFrame(x, columns=["a", "b", "c"])
     frame.to_csv(tmp_path / "x.csv", index=False)
     frame.to_parquet(tmp_path / "x.parquet")
-    models = [read_columns(source) for source in (tmp_path / "x.csv", tmp_path / "x.parquet", frame)]
+    models = [read(source) for source in (tmp_path / "x.csv", tmp_path / "x.parquet", frame)]
     assert [table.schema for table in models] == [None] * 3
     counts = np.random.default_rng(0).poisson(4.0, (80, 3))
-    assert read_columns(pd.DataFrame(counts, columns=["a", "b", "c"])).schema is None
+    assert read(pd.DataFrame(counts, columns=["a", "b", "c"])).schema is None
     plain = hb.PoincareVAE(**FAST).fit(x)
     assert np.array_equal(plain.transform(x), hb.PoincareVAE(**FAST).fit(frame).transform(frame))
     assert plain.likelihood_ == "normal"

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from horoball.storage.checkpoint import load_checkpoint, save_checkpoint
-from horoball.tables.mixed import read_columns
+from horoball.tables.read import read
 from horoball.training import TrainConfig
 from horoball.training.state import FINAL
 from horoball.vae.encoder import ColumnView
@@ -57,7 +57,7 @@ def given() -> tuple[np.ndarray, np.ndarray, Run]:
     x[:, 5] = np.exp(2 * x[:, 5])
     gaps = np.where(rng.random(x.shape) < 0.2, np.nan, x)
     kinds = {f"x{i}": "real" for i in range(5)} | {"x5": "positive"}
-    return x, gaps, train(read_columns(gaps, columns=kinds), {"hidden": (8,)}, TrainConfig(max_epochs=3))
+    return x, gaps, train(read(gaps, columns=kinds), {"hidden": (8,)}, TrainConfig(max_epochs=3))
 
 
 def test_gaps_are_filled_better_by_what_is_left_of_other_columns(given: tuple[np.ndarray, np.ndarray, Run]) -> None:
@@ -110,7 +110,7 @@ def test_points_are_filled_by_the_rest_of_their_row() -> None:
 def test_no_column_drowns_the_others_in_a_map() -> None:
     amount = torch.randint(10_000, (200,), generator=torch.Generator().manual_seed(0))
     rare = np.arange(200) % 20 == 0
-    table = read_columns(pa.table({"amount": amount.numpy(), "rare": rare}), columns={"amount": "count"})
+    table = read(pa.table({"amount": amount.numpy(), "rare": rare}), columns={"amount": "count"})
     run = train(table, {"hidden": (8,)}, TrainConfig(max_epochs=1, distance_weight=0.0))
     x = torch.cat(list(run.blocks(table)))
     seen, raw = run.seen(table).var(0, correction=0), run.distance_view(x).var(0, correction=0)

@@ -159,10 +159,14 @@ def test_labels_and_ids_of_a_table_reach_the_page(source: str, fitted: tuple[Run
         pa.csv.write_csv(pa.table(rows | {"key": ids}), path)
     else:
         pq.write_table(pa.table(rows | {"key": ids}), path, row_group_size=50)
-    meta, _ = unpack(view_run(run, read(path, "type", ids="key", streamed="streamed" in source or "auto")))
+    meta, _ = unpack(
+        view_run(run, read(path, "type", ids="key", streamed="streamed" in source or "auto", kind="numbers"))
+    )
     assert meta["columns"][0]["categories"] == ["a", "b", "c"]
     assert meta["names"] == ids
-    meta, _ = unpack(view_run(run, read(path, "type", ids="key"), labels=[f"{i}" for i in range(table.rows)]))
+    meta, _ = unpack(
+        view_run(run, read(path, "type", ids="key", kind="numbers"), labels=[f"{i}" for i in range(table.rows)])
+    )
     assert meta["names"][:2] == ["0", "1"]
 
 

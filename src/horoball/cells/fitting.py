@@ -11,11 +11,13 @@ from horoball.cells.model import CellModel
 from horoball.geometry.random import seed_from
 from horoball.plugins import require_anndata
 from horoball.storage.settings import called
-from horoball.tables.anndata import cell_table, is_cells
+from horoball.tables.anndata import is_cells
+from horoball.tables.read import read
 from horoball.training.config import TrainConfig
 from horoball.training.progress import watched
+from horoball.vae.kinds import CELLS, TABLES
 from horoball.vae.model import ModelConfig
-from horoball.vae.options import CELLS, TABLES, table_fit
+from horoball.vae.options import table_fit
 from horoball.vae.train import train
 
 __all__ = ["fit"]
@@ -105,11 +107,10 @@ def fit(
     check_neighborhood(n_neighbors)
     batch = [batch_key] if isinstance(batch_key, str) else list(batch_key or ())
     numbers = [continuous_key] if isinstance(continuous_key, str) else list(continuous_key or ())
-    table = cell_table(cells, layer=layer, batch=batch, numbers=dict.fromkeys(numbers))
+    table = read(cells, layer=layer, batch=batch, numbers=dict.fromkeys(numbers))
     with called(d="n_components", validation="validation_fraction", seed="random_state"), watched(verbose) as progress:
         fields, config = table_fit(
             table,
-            cells=True,
             d=n_components,
             c=c,
             posterior=posterior,

@@ -53,12 +53,22 @@ class TableKind(StrEnum):
     """What the rows of a table are.
 
     Example:
-        >>> TableKind("vectors").value
-        'vectors'
+        >>> TableKind("vectors").rows, TableKind("table").rows
+        ('vectors', 'auto')
     """
 
-    table = "table"
+    auto = "auto"
+    numbers = "numbers"
+    counts = "counts"
+    cells = "cells"
     vectors = "vectors"
+    mixed = "mixed"
+    table = "table"  # as 0.1 called auto
+
+    @property
+    def rows(self) -> str:
+        """The kind, as `horoball.tables.read` calls it."""
+        return "auto" if self is TableKind.table else self.value
 
 
 Data = Annotated[

@@ -149,9 +149,10 @@ def fit(
     kind: Annotated[
         TableKind,
         typer.Option(
-            help="What a row is: values of columns, or a vector, compared by its cosine: likelihood von_mises_fisher."
+            help="What a row is: numbers or counts in columns that are alike, cells, vectors, compared by cosine, "
+            "or mixed columns; auto to find out by the values."
         ),
-    ] = TableKind.table,
+    ] = TableKind.auto,
     column: Annotated[
         str | None,
         typer.Option(help="Of vectors: the column of lists that holds them, if there is more than one."),
@@ -208,16 +209,14 @@ def fit(
     Example: horoball fit cells.csv -o run --label type
     """
     from horoball.storage.whole import only_run
-    from horoball.tables.anndata import cell_table, is_cells
     from horoball.tables.cell_values import gap_words
     from horoball.tables.guess import parse_kinds
-    from horoball.tables.mixed import read_columns
-    from horoball.tables.vectors import read_vectors
+    from horoball.tables.read import read
     from horoball.training.loop import Interrupted
     from horoball.training.progress import Progress, Scalars, Silent, shown
     from horoball.training.state import check_output_dir
     from horoball.vae.model import ModelConfig
-    from horoball.vae.options import VECTORS, check_options, table_fit
+    from horoball.vae.options import check_options, table_fit
     from horoball.vae.train import train
 
     log_to_console()
@@ -242,31 +241,24 @@ def fit(
         seed=seed,
     )
     check_options(ModelConfig, **options)
-    if column is not None and kind is not TableKind.vectors:
-        raise ValueError(f"--column is for vectors. Say so: --kind vectors --column {column}.")
     # One that is locked or cannot be written to is refused before the data are read; a new one is made after.
     with only_run(output if output.is_dir() else None):
         check_output_dir(output, resume=resume)
-        cells = is_cells(data)
-        if cells:
-            if id_ is not None:
-                raise ValueError(f"--id is for tables; the cells of {data} have names, which are kept.")
-            table = cell_table(data, layer=layer or "auto", batch=batch or (), label=label)
-        elif batch or layer is not None:
-            raise ValueError(f"--layer and --batch are for .h5ad files, not for {data}.")
-        elif kind is TableKind.vectors:
-            if columns or drop:
-                raise ValueError("--columns and --drop are for tables. Of vectors, name the one column: --column.")
-            table = read_vectors(data, column, label, ids=id_)
-            options = {"likelihood": VECTORS.likelihood} | options
-        else:
-            kinds, dropped = parse_kinds(columns) if columns else {}, [name.strip() for name in (drop or "").split(",")]
-            table = read_columns(
-                data, label, ids=id_, columns=kinds, drop=[name for name in dropped if name], na=gap_words(na)
-            )
-            for line in [] if table.schema is None else ["Columns:", *(f"  {line}" for line in table.schema.lines())]:
-                say(line)
-        model, config = table_fit(table, cells=cells, **options)
+        table = read(
+            data,
+            label,
+            kind=kind.rows,
+            ids=id_,
+            columns=parse_kinds(columns) if columns else None,
+            drop=[name.strip() for name in (drop or "").split(",") if name.strip()],
+            na=gap_words(na),
+            vectors=column,
+            layer=layer or "auto",
+            batch=batch or (),
+        )
+        for line in [] if table.schema is None else ["Columns:", *(f"  {line}" for line in table.schema.lines())]:
+            say(line)
+        model, config = table_fit(table, **options)
         progress: Progress = Silent() if quiet else shown(console)
         if tensorboard and int(os.environ.get("RANK", "0")) == 0:
             progress = Scalars(output, progress)

@@ -192,7 +192,7 @@ def fit_graph(
         if not non_edges.isdecimal():
             raise ValueError(f"--non-edges is a whole number, 'all' or 'auto', got {non_edges!r}.")
         drawn = int(non_edges)
-    known = None if features is None else read(features, ids=id_)
+    known = None if features is None else read(features, kind="numbers", ids=id_)
     graph = read_graph(edges, known, directed=directed, comment=comment)
     model, config = graph_fit(graph, **options)
     progress = Silent() if quiet else shown(console)

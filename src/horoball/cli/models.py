@@ -277,8 +277,9 @@ def report(
     hidden: Hidden = None,
     device: Device = None,
     kind: Annotated[
-        TableKind, typer.Option(help="What a row is: values of columns, or a vector, compared by its cosine.")
-    ] = TableKind.table,
+        TableKind,
+        typer.Option(help="What a row is: numbers, counts, cells, vectors, mixed columns; auto to find out."),
+    ] = TableKind.auto,
     column: Annotated[
         str | None, typer.Option(help="Of vectors: the column of lists that holds them, if there is more than one.")
     ] = None,
@@ -290,30 +291,18 @@ def report(
 
     Example: horoball report cells.csv -o report.html --label type
     """
-    import torch
-
     from horoball.report.analysis import make_report
     from horoball.report.page import is_report, numbers_of, write_report
     from horoball.storage.outputs import check_files
     from horoball.tables.cell_values import gap_words
     from horoball.tables.limits import title_of
     from horoball.tables.read import read
-    from horoball.tables.table import ArrayTable
-    from horoball.tables.vectors import read_vectors
-    from horoball.vae.options import VECTORS, table_fit
+    from horoball.vae.options import table_fit
 
     check_page(output)
     check_files((output, numbers_of(output)), reads=[data], replace=force or is_report(output))
-    if column is not None and kind is not TableKind.vectors:
-        raise ValueError(f"--column is for vectors. Say so: --kind vectors --column {column}.")
-    if kind is TableKind.vectors:
-        table = read_vectors(data, column, label, ids=id_)
-    else:
-        table = read(data, label, ids=id_, na=gap_words(na))
-    if not isinstance(table, ArrayTable):
-        table = ArrayTable(torch.cat(list(table.blocks())), table.columns, table.read_labels())
+    table = read(data, label, kind=kind.rows, ids=id_, na=gap_words(na), vectors=column)
     options = given(d=dim, hidden=hidden, max_epochs=max_epochs, device=device)
-    options |= {"likelihood": VECTORS.likelihood} if kind is TableKind.vectors else {}
     model, config = table_fit(table, **options)  # as `horoball fit` does
     with bar("Models trained", "No report was written.") as told:
         made = make_report(table, config, name=title_of(data), model=model, c=c, seeds=seeds, told=told)

@@ -114,7 +114,7 @@ def tree(
             say(line)
         if (made.levels < 0).all():
             say("No branch is above chance, so there are no groups, and none are kept for `horoball place`.")
-        elif fitted.model.likelihood.numeric and not fitted.record.covariates:
+        else:
             save_places(places_of(fitted, table, made, seed=seed), fitted, run)
     shown = found.collapse(support) if support else found
     for file in output:

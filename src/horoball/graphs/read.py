@@ -181,7 +181,7 @@ def read_graph(source: Any, features: Any = None, *, directed: bool = False, com
         source: Where the edges come from.
         features: Numbers known of the nodes, shape (nodes, k): an array, a tensor or a scipy sparse matrix with rows
             in the order of the nodes, a pandas frame whose index are the nodes, or a table whose rows have their names,
-            such as `read("people.csv", ids="name")`.
+            such as `read("people.csv", kind="numbers", ids="name")`.
         directed: Whether an edge goes from a child to its parent: the first of a pair, the source of an edge, the row
             of a matrix is the child. Otherwise directions are left out.
         comment: Of a text file: what comments begin with, wherever they stand, such as "#"; "none" if there are none,

@@ -20,7 +20,7 @@ from horoball.hierarchy.delta import Delta, delta, fixed_sample, references
 from horoball.hierarchy.metrics import Metrics, metrics
 from horoball.hierarchy.space import Space
 from horoball.tables.cell_values import category_names
-from horoball.tables.table import ArrayTable
+from horoball.tables.table import ArrayTable, Table
 from horoball.training.bounds import log_likelihood
 from horoball.training.config import TrainConfig
 from horoball.trees.tree import Tree
@@ -263,7 +263,7 @@ class Report:
 
 
 def make_report(
-    table: ArrayTable,
+    table: Table,
     config: TrainConfig,
     *,
     name: str = "",
@@ -292,8 +292,10 @@ def make_report(
     """
     if table.rows < 20:
         raise ValueError(f"A report needs at least 20 rows, got {table.rows}.")
-    labels = None if table.labels is None else category_names(table.labels)
-    table = ArrayTable(torch.cat(list(table.blocks())), table.columns, labels)
+    given = table.read_labels()
+    labels = None if given is None else category_names(given)
+    table = table.loaded()
+    table.labels = labels
     candidates = compare_geometries(table, model or {}, config, c=c, seeds=seeds, told=told)
     sample = fixed_sample(table.rows, _ROWS)
     seen = candidates.seen[sample]
@@ -323,7 +325,7 @@ def _tree(candidates: Candidates, table: ArrayTable, sample: np.ndarray, *, labe
         raise ValueError("A report needs at least one pair of models.")
     if labeled:
         return table_tree(candidates.first, table, labels=table.labels, draws=_DRAWS)
-    some = ArrayTable(torch.cat(list(table.blocks()))[torch.from_numpy(sample)], table.columns)
+    some = table.part(sample)
     return table_tree(candidates.first, some, draws=_DRAWS, n_jobs=1)
 
 

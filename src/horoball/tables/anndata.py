@@ -1,10 +1,6 @@
-"""Cells as tables: AnnData in memory, and .h5ad files.
+"""Cells as a table: one row a cell, one column a gene, from AnnData in memory, backed by a file, or an .h5ad file.
 
-Rows of a matrix in an HDF5 file, as anndata writes them: read where they are needed, sparse as they are.
-
-Cells as a table: one row a cell, one column a gene, from AnnData in memory, backed by a file, or an .h5ad file.
-
-Cells in .h5ad files.
+Rows of a matrix in a file are read where they are needed, sparse as they are.
 """
 
 from __future__ import annotations
@@ -370,6 +366,7 @@ def _table(
             _log.info("Cells: %s of counts stay in the file.", f"{rows.bytes / 2**30:.1f} GiB")
             table = H5adTable(rows, columns, labels, covariates)
     table.name_column = "cell"
+    table.kind = "cells"
     table.names, table.reading = list(map(str, cells.obs.index)), {"layer": layer, "batch": batch}
     if scaling:
         table.reading = {**table.reading, "numbers": {name: list(pair) for name, pair in scaling.items()}}

@@ -18,7 +18,7 @@ from horoball.tables.parquet_files import shown_type
 from horoball.tables.profile import Profile, looks_counted
 from horoball.tables.schema import KINDS, OTHER, Column, Schema, closest
 
-__all__ = ["guess_column", "guess_schema", "parse_kinds"]
+__all__ = ["SAYS_NOTHING", "guess_column", "guess_schema", "parse_kinds"]
 
 _NAMED_ID = re.compile(r"(^|[_\s.-])(id|ids|uuid|guid|key|index|rowid|nr|no)$|[a-z]I[dD]$", re.IGNORECASE)
 _MIN_ROWS_FOR_ID = 20  # rows below which values that are all different say nothing
@@ -31,6 +31,7 @@ _RARE = 0.002  # share of the rows below which a category is pooled, and at leas
 _MIN_ROWS_OF_CATEGORY = 5
 _MOST_COUNT = 1 << 24  # from here on float32 has whole numbers only
 _CIRCLES = (7, 12, 24, 31, 53, 60, 100, 360, 366, 1000)
+SAYS_NOTHING = ("the same value in every row", "the same as ")  # reasons of columns without numbers of their own
 _EPOCH = {"seconds": (9.4e8, 2.2e9), "milliseconds": (9.4e11, 2.2e12)}  # 1999 to 2039
 
 

@@ -1,39 +1,37 @@
 """Tables as people have them: columns of several kinds, with gaps. What each column is taken for is told with a reason.
 
-A table of complete numbers of one kind is the table that `read` gives, and gives the same model.
+Columns are judged by their values, wherever these come from. A table of complete numbers of one kind is the table that
+`read_numbers` gives, and gives the same model.
 """
 
 from __future__ import annotations
 
-import logging
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
-from horoball.tables.anndata import is_cells
-from horoball.tables.cell_values import gap_words
 from horoball.tables.delimited import line_of, refuse_numbers
 from horoball.tables.encoding import Unseen, encode
 from horoball.tables.frames import ending_of, frame_of, gives_arrow, labels_of, numbers_of
-from horoball.tables.guess import guess_schema
+from horoball.tables.guess import SAYS_NOTHING, guess_schema
 from horoball.tables.limits import parsing
 from horoball.tables.numbers import tell_names
 from horoball.tables.parquet import MixedParquetTable, is_parquet, profile_parquet
 from horoball.tables.parquet_files import check_single
-from horoball.tables.profile import MOSTLY_COUNTED, Profile, looks_counted, profile_batches
-from horoball.tables.read import read
-from horoball.tables.schema import Chosen, ReadOptions, Schema, choose, closest, some_names, with_index
+from horoball.tables.profile import MOSTLY_COUNTED, Profile, profile_batches
+from horoball.tables.schema import Chosen, Column, ReadOptions, Schema, choose, closest, some_names, with_index
 from horoball.tables.table import ArrayTable, Table
+from horoball.tables.uniform import read_numbers
 
 __all__ = ["UnseenValueWarning", "read_columns", "read_fitted"]
 
 _HEADED = (".csv", ".tsv", ".csv.gz", ".tsv.gz", ".zip", ".xlsx")  # whose first line has the names
 _WIDE = 4096  # columns of a source beyond which all are taken for numbers, as those of pictures and genes are
-_log = logging.getLogger("horoball")
+_FIRST_ROWS = 4096  # of an array, that are looked through first
+_SPAN = 4.0  # times the largest number of most columns that one of the same unit has
 
 
 class UnseenValueWarning(UserWarning):
@@ -46,123 +44,122 @@ class UnseenValueWarning(UserWarning):
 
 
 def read_columns(
-    source: Any,
-    label: str | None = None,
-    *,
-    ids: str | None = None,
-    columns: Mapping[str, str] | None = None,
-    drop: Sequence[str] = (),
-    na: Sequence[str] = (),
+    source: Any, options: ReadOptions, kinds: Mapping[str, str], drop: Sequence[str] = (), *, apart: bool = False
 ) -> Table:
-    """A table to fit a model to, with the kind of each column guessed or given.
+    """A table to fit a model to, with the kind of each column guessed or given; see `horoball.tables.read`.
 
     Args:
-        source: A path or URL of a .csv, .tsv, .csv.gz, .zip, .xlsx, .parquet, .feather or .jsonl file; a pandas or
-            polars data frame, an Arrow table, a DuckDB relation, an array. Other sources as `read` takes them.
-        label: Name of a column to keep aside.
-        ids: Name of a column that holds the rows' names.
-        columns: Kinds of some columns by name, see `horoball.tables.schema.KINDS`; the others are guessed.
+        source: Any source of rows but AnnData.
+        options: Which columns are meant, and which words stand for a missing value.
+        kinds: Kinds of some columns by name.
         drop: Names of columns to leave out.
-        na: Texts and numbers that stand for a missing value, such as ["unknown", "-999"], beside
-            `horoball.tables.cell_values.GAP_WORDS`. The model knows them for rows that come later.
+        apart: Whether each column has a likelihood of its own, even where all are complete numbers of one kind.
 
     Returns:
         A table whose `schema` says what the columns are and why; None if they are complete numbers of one kind.
-
-    Example:
-        >>> import pyarrow as pa
-        >>> table = read_columns(pa.table({"a": [0.5, None, 2.5, 1.0], "b": ["x", "y", "x", "z"]}))
-        >>> print(*table.schema.lines(), sep=chr(10))
-        a  real      numbers from 0.5 to 2.5; 1 missing
-        b  category  text with 3 different values: x, y, z
-        >>> next(table.blocks())[1]
-        tensor([nan, 1.])
     """
-    kinds, na = dict(columns or {}), gap_words(na)
-    if not _has_columns(source):
-        if kinds or drop:
-            raise ValueError("Kinds of columns and columns to drop are for tables whose columns have names.")
-        return read(source, label, ids=ids, na=na)
-    options = ReadOptions(label, ids=ids, na=na)
+    if not _has_names(source):
+        return _read_array(source, options, kinds, drop, apart=apart)
     path = str(source) if isinstance(source, str | Path) else None
     where = path or f"The {type(source).__name__}"
     if path is not None and is_parquet(path):
-        return _read_parquet(path, options, kinds, drop)
+        return _read_parquet(path, options, kinds, drop, apart=apart)
     with parsing(path or where):
-        frame = frame_of(source, [name for name in (label, ids) if name is not None], na)
+        frame = frame_of(source, [name for name in (options.label, options.ids) if name is not None], options.na)
     names = list(frame.column_names)
-    if len(names) > _WIDE and not kinds:
-        wide = _without(names, drop, label, ids, where) if drop else None
-        return read(source, label, ids=ids, columns=wide, na=na)
+    if len(names) > _WIDE and not kinds and not apart:
+        return read_numbers(source, options._replace(drop=drop))
     chosen = choose_columns(names, options, kinds, drop, where)
     frame = frame.select(list(dict.fromkeys([*chosen.features, *_aside(chosen)])))
     if frame.num_rows == 0:
         raise ValueError(f"{where} has no rows.")
     features = frame.select(chosen.features)
-    profiles = profile_batches(features.schema, features.to_batches(), where, na)
-    if path is not None and not (kinds or drop or _aside(chosen)):  # whose names are there, so that a header is
+    profiles = profile_batches(features.schema, features.to_batches(), where, options.na)
+    # Where columns are named there is a header.
+    if path is not None and not (kinds or drop or _aside(chosen) or options.columns):
         _check_header(profiles, path)
-    if isinstance(source, np.ndarray):
-        kinds = _alike(profiles) | kinds
-    schema = guess_schema(profiles, kinds, where, gaps=na, place=_places(path))
-    uniform = schema_if_uniform(schema, profiles, given=bool(kinds))
+    schema = guess_schema(profiles, kinds, where, gaps=options.na, place=_places(path))
+    uniform = schema_if_uniform(schema, profiles, given=bool(kinds) or apart)
     _tell_rounded(profiles, schema, told=uniform is not None)
-    if uniform is not None:
-        whole = not drop and not uniform.skipped
-        wanted = None if whole else uniform.names
-        if path is None:
-            table: Table = numbers_of(frame, options._replace(columns=wanted), where)
-        else:
-            table = read(source, label, ids=ids, columns=wanted, na=na)
-        table.schema = None if whole else uniform
-        return table
-    return _table(frame, _usable(schema, where), chosen)
+    if uniform is None:
+        return _table(frame, _usable(schema, where), chosen)
+    whole = not drop and not uniform.skipped and options.columns is None
+    options = options._replace(columns=None if whole else uniform.names)
+    table = numbers_of(frame, options, where) if path is None else read_numbers(source, options)
+    table.schema = None if whole else uniform
+    return table
 
 
-def read_fitted(
-    source: Any,
-    schema: Schema,
-    label: str | None = None,
-    *,
-    ids: str | None = None,
-    ids_may_miss: bool = True,
-    na: Sequence[str] = (),
+def _read_array(
+    source: Any, options: ReadOptions, kinds: Mapping[str, str], drop: Sequence[str], *, apart: bool
 ) -> Table:
+    """A source whose columns have no names: an array, in memory or in a file, a dataset, a sparse matrix."""
+    if drop or (kinds and not isinstance(source, np.ndarray)):
+        raise ValueError("Kinds of columns and columns to drop are for tables whose columns have names.")
+    held = read_numbers(source, options, gaps=True)
+    x = source if isinstance(source, np.ndarray) else _dense(held)
+    gaps = x is not None and x.dtype.kind == "f" and bool(np.isnan(x).any())
+    if x is None or (held.features > _WIDE and not gaps) or not (kinds or apart or gaps or _some_whole(x)):
+        return held
+    where = str(source) if isinstance(source, str | Path) else f"The {type(source).__name__}"
+    frame = frame_of(x, (), options.na)
+    profiles = profile_batches(frame.schema, frame.to_batches(), where, options.na)
+    schema = guess_schema(profiles, kinds, where, gaps=options.na)
+    uniform = schema_if_uniform(schema, profiles, given=bool(kinds) or apart)
+    if uniform is not None and not uniform.skipped:
+        return held
+    if uniform is not None:
+        table: Table = numbers_of(frame, ReadOptions(columns=uniform.names), where)
+        table.schema = uniform
+    else:
+        _tell_rounded(profiles, schema, told=False)
+        table = _table(frame, _usable(schema, where), Chosen(list(frame.column_names), None, None, "row"))
+    table.labels = held.labels
+    return table
+
+
+def _dense(table: Table) -> np.ndarray | None:
+    """The numbers of a table in memory; None if they are sparse, or not all there."""
+    if not isinstance(table, ArrayTable) or table.is_sparse or table.covariates is not None:
+        return None
+    return np.asarray(table.matrix())
+
+
+def _some_whole(x: np.ndarray) -> bool:
+    """Whether a column holds whole numbers alone, so that it may be of a kind of its own."""
+    if x.dtype.kind != "f":
+        return True
+    among = np.flatnonzero((x[:_FIRST_ROWS] == np.rint(x[:_FIRST_ROWS])).all(0))
+    return any(bool((x[:, column] == np.rint(x[:, column])).all()) for column in among)
+
+
+def read_fitted(source: Any, schema: Schema, options: ReadOptions) -> Table:
     """A table for a model that was fitted to columns of several kinds; they are found by name, in any order.
 
     Args:
         source: As `read_columns` takes it; an array has the columns of the fit, in their order.
         schema: What the columns are, from the fit.
-        label: Name of a column to keep aside, if it is there.
-        ids: Name of a column that holds the rows' names.
-        ids_may_miss: Whether a source without that column is taken as it is.
-        na: Words that stand for a missing value, beside those of the fit.
-
-    Example:
-        >>> import pyarrow as pa
-        >>> fitted = read_columns(pa.table({"a": [0.5, None, 2.5], "b": ["x", "y", "x"]})).schema
-        >>> next(read_fitted(pa.table({"c": [0], "b": ["y"], "a": [None]}), fitted).blocks())
-        tensor([[nan, 1.]])
+        options: Which columns are aside, and words that stand for a missing value, beside those of the fit.
     """
     if isinstance(source, Table):
         return source
-    na = gap_words(na)
-    names, schema = [column.name for column in schema.used], schema.with_gaps(na)
-    options = ReadOptions(label, label_may_miss=True, ids=ids, ids_may_miss=ids_may_miss, columns=names, na=na)
+    names, schema = [column.name for column in schema.used], schema.with_gaps(options.na)
+    options = options._replace(columns=names)
     path = str(source) if isinstance(source, str | Path) else None
-    if path is not None and "://" not in path and not Path(path).exists():
-        raise FileNotFoundError(f"There is no file {path}.")
+    where = path or f"The {type(source).__name__}"
+    named = _has_names(source)
     if path is not None and is_parquet(path):
         parquet = MixedParquetTable(path, schema, options)
         table = parquet.held()
         _tell(parquet.unseen)
         return table
-    where = path or f"The {type(source).__name__}"
-    if not isinstance(source, np.ndarray) and not _has_columns(source):
+    held = None if named else read_numbers(source, ReadOptions(na=options.na), gaps=True)
+    x = source if isinstance(source, np.ndarray) or held is None else _dense(held)
+    if x is None:
         raise ValueError(f"{where} has no named columns, but the model was fitted to columns of several kinds.")
     with parsing(path or where):
-        frame = frame_of(source, [name for name in (label, ids) if name is not None], na)
-    if isinstance(source, np.ndarray):
+        frame = frame_of(x, [name for name in (options.label, options.ids) if name is not None], options.na)
+    if not named:
         frame = _named(frame, schema, where)
     found = list(frame.column_names)
     chosen = choose(found, with_index(options, found, where), where)
@@ -180,11 +177,10 @@ def choose_columns(
         >>> choose_columns(["a", "b"], ReadOptions(), {}, ["b"], "The file").features
         ['a']
     """
-    for name in (*drop, *kinds):
+    for name in kinds:
         if name not in names:
             raise ValueError(f"{where} has no column {name[:40]!r}.{closest(name, names)}")
-    chosen = choose(names, with_index(options, names, where), where)
-    return chosen._replace(features=[name for name in chosen.features if name not in drop])
+    return choose(names, with_index(options._replace(drop=drop), names, where), where)
 
 
 def schema_if_uniform(schema: Schema, profiles: Sequence[Profile], *, given: bool) -> Schema | None:
@@ -198,44 +194,69 @@ def schema_if_uniform(schema: Schema, profiles: Sequence[Profile], *, given: boo
         >>> schema_if_uniform(guess_schema(profiles, {}, ""), profiles, given=False).uniform
         True
     """
-    used = {column.name: column for column in schema.used}
-    mine = [profile for profile in profiles if profile.name in used]
+    profile_of = {profile.name: profile for profile in profiles}
+    used = {column.name: column.kind for column in schema.used}
+    mine = [profile_of[name] for name in used]
     if given or not mine or not all(profile.is_number and not profile.missing for profile in mine):
         return None
-    kinds = {column.kind for column in used.values()}
+    kinds = set(used.values())
     counts = all(profile.whole and profile.low >= 0 for profile in mine)
     numbers = kinds <= {"real", "positive"} or (counts and kinds <= {"real", "positive", "count"})
-    truths = kinds == {"binary"} and all(column.levels == ("0", "1") for column in used.values())
-    return Schema(schema.columns, uniform=True) if numbers or truths else None
+    truths = kinds == {"binary"} and all(column.levels == ("0", "1") for column in schema.used)
+    if not (numbers or truths or (counts and _one_unit(mine, used))):
+        return None
+    # A column that is the same in every row, or as another, is one of many that are alike: it keeps its place.
+    columns = [
+        Column(column.name, "real", "numbers as in the other columns") if _is_alike(column, profile_of) else column
+        for column in schema.columns
+    ]
+    return Schema(tuple(columns), uniform=True)
 
 
-def _has_columns(source: Any) -> bool:
-    """Whether a source has columns of any type; others hold numbers alone."""
-    if isinstance(source, Table) or is_cells(source):
+def _one_unit(profiles: Sequence[Profile], kinds: Mapping[str, str]) -> bool:
+    """Whether columns of whole numbers, such as pixels and genes, are alike, though a few have few values.
+
+    That is so if most of them are plain numbers or counts, and the largest number of all is near that of most columns.
+    """
+    plain = [profile.high for profile in profiles if kinds[profile.name] in ("real", "positive", "count")]
+    if len(plain) < MOSTLY_COUNTED * len(profiles):
         return False
+    return max(profile.high for profile in profiles) <= _SPAN * float(np.median(plain))
+
+
+def _is_alike(column: Column, profiles: Mapping[str, Profile]) -> bool:
+    """Whether a column was left out only because it tells nothing of its own."""
+    profile = profiles[column.name]
+    return (
+        column.kind == "skip" and profile.is_number and not profile.missing and column.reason.startswith(SAYS_NOTHING)
+    )
+
+
+def _has_names(source: Any) -> bool:
+    """Whether a source has columns with names, of any type; others hold numbers alone."""
     if isinstance(source, str | Path):
         path = str(source)
         if "://" not in path and not Path(path).exists():
             raise FileNotFoundError(f"There is no file {path}.")
         return ending_of(path) is not None or ("://" not in path and Path(path).is_dir())
-    if isinstance(source, np.ndarray):
-        return source.ndim == 2 and source.dtype.kind == "f" and bool(np.isnan(source).any())
     return gives_arrow(source) or type(source).__module__.startswith("pandas.")
 
 
-def _read_parquet(path: str, options: ReadOptions, kinds: Mapping[str, str], drop: Sequence[str]) -> Table:
+def _read_parquet(
+    path: str, options: ReadOptions, kinds: Mapping[str, str], drop: Sequence[str], *, apart: bool
+) -> Table:
     """A table in Parquet files; one pass over them tells what the columns are, without holding them."""
     with parsing(path):
         names, profiles = profile_parquet(
             path, lambda names: choose_columns(names, options, kinds, drop, path).features, options.na
         )
     schema = guess_schema(profiles, kinds, path, gaps=options.na)
-    uniform = schema_if_uniform(schema, profiles, given=bool(kinds))
+    uniform = schema_if_uniform(schema, profiles, given=bool(kinds) or apart)
     if uniform is None:
         _tell_rounded(profiles, schema, told=False)
         return MixedParquetTable(path, _usable(schema, path), options).held()
     whole = len(uniform.names) == len(names) - len([name for name in (options.label, options.ids) if name in names])
-    table = read(path, options.label, ids=options.ids, columns=None if whole else uniform.names, na=options.na)
+    table = read_numbers(path, options._replace(columns=None if whole else uniform.names))
     _tell_rounded(profiles, schema, told=isinstance(table, ArrayTable))
     table.schema = None if whole else uniform
     return table
@@ -289,18 +310,6 @@ def _check_header(profiles: Sequence[Profile], path: str) -> None:
         )
 
 
-def _alike(profiles: Sequence[Profile]) -> dict[str, str]:
-    """Kinds of the columns of an array, which are all alike: counts or real numbers. Empty ones are skipped.
-
-    As of an array without gaps, they are counts if they are whole and most columns look counted.
-    """
-    there = [profile for profile in profiles if profile.observed]
-    whole = all(profile.whole and profile.low >= 0 for profile in there)
-    counted = [bool(looks_counted(torch.as_tensor(profile.sample).unsqueeze(1)).all()) for profile in there if whole]
-    counts = whole and sum(counted) >= MOSTLY_COUNTED * len(there)
-    return {profile.name: ("count" if counts else "real") if profile.observed else "skip" for profile in profiles}
-
-
 def _table(frame: Any, schema: Schema, chosen: Chosen) -> ArrayTable:
     check_single((frame.schema.field(name) for name in _aside(chosen)), "The table")
     unseen = Unseen()
@@ -328,10 +337,6 @@ def _tell(unseen: Unseen) -> None:
 
 def _aside(chosen: Chosen) -> list[str]:
     return [name for name in (chosen.label, chosen.ids) if name is not None]
-
-
-def _without(names: list[str], drop: Sequence[str], label: str | None, ids: str | None, where: str) -> list[str]:
-    return choose_columns(names, ReadOptions(label, ids=ids), {}, drop, where).features
 
 
 def _named(frame: Any, schema: Schema, where: str) -> Any:

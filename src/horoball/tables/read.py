@@ -1,197 +1,165 @@
-"""Any source of rows as a table: files by their ending, arrays, sparse matrices, data frames, torch datasets."""
+"""The one door for rows: files, arrays, frames, AnnData, by what their rows are."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
-import numpy as np
-import torch
-from torch import Tensor
-
-from horoball.plugins import one_of
 from horoball.tables.anndata import cell_table, is_cells
-from horoball.tables.cell_values import gap_numbers, gap_words
-from horoball.tables.formats import find_reader, known_endings
-from horoball.tables.frames import frame_of, gives_arrow, numbers_of
-from horoball.tables.limits import parsing
-from horoball.tables.numbers import advice_for, check_finite, check_numbers
-from horoball.tables.schema import ReadOptions, choose
-from horoball.tables.table import ArrayTable, Table
+from horoball.tables.cell_values import gap_words
+from horoball.tables.mixed import read_columns, read_fitted
+from horoball.tables.schema import ReadOptions, Schema, closest
+from horoball.tables.table import Table
+from horoball.tables.uniform import read_numbers
+from horoball.tables.vectors import read_vectors
 
-__all__ = ["read"]
+__all__ = ["KINDS", "Reading", "read"]
+
+# What rows are, in words; `horoball.vae.kinds` has what models make of each.
+KINDS = {
+    "numbers": "real numbers, complete, in columns that are alike",
+    "counts": "whole numbers from 0 on that were counted",
+    "cells": "counts of genes in cells, each a share of its own total",
+    "vectors": "directions, compared by their cosine",
+    "mixed": "columns of several kinds, with gaps",
+}
+
+
+class Reading(NamedTuple):
+    """How the rows of a fit were read, so that new ones are read alike.
+
+    Example:
+        >>> Reading("numbers", ["a", "b"]).label is None
+        True
+    """
+
+    kind: str
+    columns: list[str]  # of the features
+    schema: Schema = Schema(())
+    label: str | None = None  # which new rows need not have
+    ids: str | None = None
+    options: Mapping[str, Any] = {}  # of cells: layer, batch and numbers; of vectors: the name of their column
 
 
 def read(
     source: Any,
     label: str | None = None,
     *,
-    label_may_miss: bool = False,
+    kind: str = "auto",
     ids: str | None = None,
-    ids_may_miss: bool = False,
-    columns: Sequence[str] | None = None,
-    streamed: bool | Literal["auto"] = "auto",
+    columns: Mapping[str, str] | Sequence[str] | None = None,
+    drop: Sequence[str] = (),
     na: Sequence[str] = (),
+    vectors: str | None = None,
+    layer: str | None = "auto",
+    batch: Sequence[str] = (),
+    numbers: Mapping[str, Sequence[float] | None] | None = None,
+    streamed: bool | Literal["auto"] = "auto",
+    label_may_miss: bool = False,
+    ids_may_miss: bool = False,
+    like: Reading | None = None,
 ) -> Table:
     """A table from a source. Rows are numbered from 0 in all messages.
 
-    - a path or URL: `.csv`, `.tsv`, `.npy`, `.npz` (an array, or a scipy sparse matrix) are read into memory;
-      `.parquet`, or a folder of such files, is read into memory up to 256 MiB, and streamed beyond; `.h5ad`, on this
-      machine, is read by `cell_table`; other endings by the readers that plugins register, see `table_reader`;
-    - a numpy array, a torch tensor, a scipy sparse matrix, a pandas or polars data frame;
+    - a path or URL: `.csv`, `.tsv`, `.xlsx`, `.feather`, `.jsonl`, `.npy`, `.npz` (an array, or a scipy sparse matrix)
+      are read into memory; `.parquet`, or a folder of such files, is read into memory up to 256 MiB, and streamed
+      beyond; `.h5ad`, on this machine, holds cells; other endings by the readers that plugins register, see
+      `table_reader`;
+    - a numpy array, a torch tensor, a scipy sparse matrix, a pandas or polars data frame, an Arrow table, a DuckDB
+      relation;
     - a torch Dataset of rows, or of (row, label) pairs;
-    - AnnData, by `cell_table`, whose options say which layer and which batches.
+    - AnnData.
+
+    What the columns are is decided by their values, wherever they come from: the same numbers in an array and in a file
+    are the same table.
 
     Args:
         source: Where the rows come from.
         label: Name of a column to keep aside; refused by sources whose columns have no names.
-        label_may_miss: Whether a source without that column is taken as it is, and not refused.
-        ids: Name of a column of a .csv, .tsv or .parquet file that holds the rows' names. Without it an index of
-            pandas, the first column of a .csv file if it has no name, is taken as such.
-        ids_may_miss: Whether a source without that column is taken as it is, too.
-        columns: Names of the columns to take, in their order, from sources that have names; all of them without it.
+        kind: What the rows are: "numbers", "counts", "cells", "vectors" or "mixed"; "auto" is cells for AnnData and
+            .h5ad files, mixed where columns are of several kinds or have gaps, and numbers otherwise, which a model
+            takes for counts where they look counted. "numbers" and "counts" refuse text and gaps.
+        ids: Name of a column that holds the rows' names. Without it an index of pandas, the first column of a .csv
+            file if it has no name, is taken as such.
+        columns: Kinds of some columns by name, see `horoball.tables.schema.KINDS`; the others are guessed. Or names of
+            the columns to take, in their order; all of them without it.
+        drop: Names of columns to leave out.
+        na: Texts and numbers that stand for a missing value, such as ["unknown", "-999"], beside
+            `horoball.tables.cell_values.GAP_WORDS`. The model knows them for rows that come later.
+        vectors: Of vectors: name of the column of lists that holds them, if there is more than one.
+        layer: Of cells: name of the layer with the counts, None for X; "auto" is the layer "counts" if there is one,
+            otherwise X.
+        batch: Of cells: columns of obs that a model is given as categories.
+        numbers: Of cells: columns of obs that it is given as numbers, with the mean and standard deviation to scale
+            each by; None for its own.
         streamed: Whether the rows of .parquet files stay in the files and are read anew in each epoch. True takes
             little memory however many rows there are, but has no distance term and shuffles in blocks; "auto" (default)
             streams tables of more than 256 MiB, 4 bytes a number.
-        na: Texts and numbers that stand for a missing value, beside `horoball.tables.cell_values.GAP_WORDS`. Rows
-            with a missing value are refused: `horoball.tables.mixed.read_columns` takes them.
+        label_may_miss: Whether a source without the label is taken as it is, and not refused.
+        ids_may_miss: Whether a source without the column of names is taken as it is, too.
+        like: How the rows of a fit were read: columns, or genes, are found by their names, in any order, and the label
+            may miss. All other options but ids and na are its own.
+
+    Returns:
+        A table; its `kind` says what its rows are, and its `schema` what its columns are and why, if they are of
+        several kinds or some were left out.
 
     Example:
+        >>> import numpy as np, pyarrow as pa
         >>> read(np.eye(3)).features
         3
+        >>> table = read(pa.table({"a": [0.5, None, 2.5, 1.0], "b": ["x", "y", "x", "z"]}))
+        >>> print(*table.schema.lines(), sep=chr(10))
+        a  real      numbers from 0.5 to 2.5; 1 missing
+        b  category  text with 3 different values: x, y, z
     """
     if isinstance(source, Table):
         return source
     na = gap_words(na)
-    table = _read(source, ReadOptions(label, label_may_miss, ids, ids_may_miss, columns, streamed, na))
-    _refuse_gaps(table, gap_numbers(na), str(source) if isinstance(source, str | Path) else "The table")
-    return table
-
-
-def _read(source: Any, options: ReadOptions) -> Table:
-    label, streamed = options.label, options.streamed
-    if isinstance(source, str | Path):
-        # What is beyond float32 becomes infinite, and is refused as such; so is every NaN.
-        with parsing(source), np.errstate(over="ignore", invalid="ignore"):
-            return _checked(_read_path(str(source), options), str(source))
-    if not gives_arrow(source):
-        _refuse_ids(options)
-    if streamed is True:
-        raise ValueError(f"Only files are streamed, not {type(source).__name__}. Write a .parquet file first.")
-    if is_cells(source):
-        return _checked(cell_table(source, label=label, label_may_miss=options.label_may_miss), "The AnnData")
-    if not hasattr(source, "columns") and not gives_arrow(source):
-        _refuse_label(f"The {type(source).__name__}", options)
-    if hasattr(source, "tocsr"):
-        return _checked(ArrayTable(_number_array(source, "The sparse matrix")), "The sparse matrix")
-    if hasattr(source, "columns") and hasattr(source, "to_numpy"):
-        return _checked(_read_frame(source, options), "The data frame")
-    if gives_arrow(source):
-        return _checked(numbers_of(frame_of(source), options, "The table"), "The table")
-    if isinstance(source, np.ndarray | Tensor):
-        return _checked(ArrayTable(_number_array(source, "The array")), "The array")
-    if isinstance(source, list | tuple) and not _are_pairs(source):
-        return _checked(ArrayTable(_number_array(np.asarray(source), "The list")), "The list")
-    if hasattr(source, "__getitem__") and hasattr(source, "__len__") and not isinstance(source, Mapping):
-        return _checked(_read_dataset(source), "The dataset")
-    raise TypeError(
-        f"Cannot read rows from {type(source).__name__}. Expected a path, an array, a sparse matrix, a data frame or a "
-        "torch Dataset."
-    )
-
-
-def _refuse_gaps(table: Table, sentinels: Sequence[float], name: str) -> None:
-    """Refuse numbers that stand for a missing value, such as -999."""
-    first = 0
-    for block in table.blocks() if sentinels else ():
-        found = torch.isin(block[:, : table.features], torch.tensor(sentinels)).nonzero()
-        if len(found):
-            row, column = found[0].tolist()
-            raise ValueError(
-                f"{name} holds {block[row, column]:g}, which stands for a missing value, in row {first + row}, column "
-                f"{table.columns[column][:40]!r}. Fill or drop such rows."
-            )
-        first += len(block)
-
-
-def _checked(table: Table, name: str) -> Table:
-    """Refuse what no model can be fitted to, before hours are spent on it."""
-    if table.rows == 0:
-        raise ValueError(f"{name} has no rows.")
-    if table.features == 0:
-        raise ValueError(f"{name} has no columns of numbers. Expected at least one, beside a label.")
-    if isinstance(table, ArrayTable):
-        start = 0
-        for block in table.blocks():
-            check_finite(block, start, table.columns, name)
-            start += len(block)
-    return table
-
-
-def _read_path(path: str, options: ReadOptions) -> Table:
-    folder = "://" not in path and Path(path).is_dir()
-    if "://" not in path and not Path(path).exists():
-        raise FileNotFoundError(f"There is no file {path}.")
-    reader = find_reader(".parquet" if folder else path)
-    if not reader.labels:
-        _refuse_label(path, options)
-    if not reader.ids:
-        _refuse_ids(options)
-    if options.streamed is True and not folder and not path.lower().endswith(".parquet"):
-        raise ValueError(f"Only .parquet files can be streamed with streamed=True, not {path}. Write it as one.")
-    return reader.read(path, options)
-
-
-def _number_array(x: Any, name: str) -> Any:
-    check_numbers(x, name)
-    return x
-
-
-def _refuse_ids(options: ReadOptions) -> None:
-    if options.ids is not None and not options.ids_may_miss:
+    if like is not None:
+        return _read_like(source, like, ids, na)
+    if kind != "auto" and kind not in KINDS:
         raise ValueError(
-            f"Only {one_of(known_endings(ids=True))} files have a column of ids such as {options.ids!r}. Leave it out."
+            f"There is no kind of rows {kind[:40]!r}.{closest(kind, KINDS)} Kinds are: {', '.join(KINDS)}."
         )
-
-
-def _refuse_label(name: str, options: ReadOptions) -> None:
-    """A label that is not found would be trained on."""
-    if options.label is not None and not options.label_may_miss:
-        raise ValueError(
-            f"{name} has no column names, so it has no label {options.label!r}. Leave the label out (--label) and its "
-            "column too, or use a .csv or .parquet file with names."
-        )
-
-
-def _read_frame(frame: Any, options: ReadOptions) -> Table:
-    by_name = {str(column): column for column in frame.columns}
-    columns, label, ids, name_column = choose([str(column) for column in frame.columns], options, "The data frame")
-    labels = None if label is None else np.asarray(frame[by_name[label]].to_numpy())
-    arrays = [np.asarray(frame[by_name[name]].to_numpy()) for name in columns]
-    for name, array in zip(columns, arrays, strict=True):
-        if array.dtype.kind not in "biuf":
-            advice = advice_for(array, "Name it as the label, or drop it.")
-            raise ValueError(f"Column {name[:40]!r} of the data frame holds {array.dtype}, not numbers. {advice}")
-    table = ArrayTable(np.stack(arrays, 1) if arrays else np.empty((len(frame), 0)), columns, labels)
-    if ids is not None:
-        table.names, table.name_column = list(frame[by_name[ids]].to_numpy()), name_column
+    cells = is_cells(source)
+    where = str(source) if isinstance(source, str | Path) else f"the {type(source).__name__}"
+    if vectors is not None and kind != "vectors":
+        raise ValueError(f"--column is for vectors. Say so: --kind vectors --column {vectors}.")
+    if cells and kind in ("auto", "cells"):
+        if ids is not None and not ids_may_miss:
+            raise ValueError(f"--id is for tables; the cells of {where} have names, which are kept.")
+        return cell_table(source, layer=layer, batch=batch, numbers=numbers, label=label, label_may_miss=label_may_miss)
+    if batch or layer not in ("auto", None) or numbers:
+        raise ValueError(f"--layer and --batch are for .h5ad files, not for {where}.")
+    options = ReadOptions(label, label_may_miss, ids, ids_may_miss, None, streamed, na)
+    if kind == "vectors":
+        if columns or drop:
+            raise ValueError("--columns and --drop are for tables. Of vectors, name the one column: --column.")
+        return read_vectors(source, vectors, options)
+    kinds = columns if isinstance(columns, Mapping) else {}
+    options = options._replace(columns=None if isinstance(columns, Mapping) else columns)
+    if kind in ("auto", "mixed"):
+        return read_columns(source, options, kinds, drop, apart=kind == "mixed")
+    if kinds:
+        raise ValueError(f"Kinds of columns are those of mixed tables; rows of {kind} have columns that are alike.")
+    table = read_numbers(source, options._replace(drop=drop))
+    table.kind = kind
     return table
 
 
-def _are_pairs(items: Any) -> bool:
-    """Whether items are (row, label): tuples or lists that begin with a vector."""
-    first = items[0] if len(items) else None
-    return isinstance(first, tuple | list) and len(first) > 0 and getattr(first[0], "ndim", 0) >= 1
-
-
-def _read_dataset(dataset: Any) -> Table:
-    items = [dataset[i] for i in range(len(dataset))]
-    pairs = _are_pairs(items)
-    x = torch.stack([_row(item[0] if pairs else item) for item in items]) if items else torch.empty(0, 0)
-    return ArrayTable(x, labels=np.asarray([item[1] for item in items]) if pairs and len(items[0]) > 1 else None)
-
-
-def _row(item: Any) -> Tensor:
-    check_numbers(item, "The dataset")
-    return torch.as_tensor(item).flatten()
+def _read_like(source: Any, like: Reading, ids: str | None, na: Sequence[str]) -> Table:
+    """Rows for a fitted model; words that stand for a missing value are those of the fit and those that are given."""
+    options = ReadOptions(like.label, True, ids or like.ids, ids is None, like.columns, na=na)
+    if like.kind == "mixed":
+        return read_fitted(source, like.schema, options)
+    if like.kind == "vectors":
+        array = isinstance(source, str | Path) and str(source).lower().endswith((".npy", ".npz"))
+        column = None if array else like.options.get("vectors")
+        return read_vectors(source, column, options._replace(columns=None))
+    if is_cells(source) and ids is None:
+        return cell_table(source, genes=like.columns, label=like.label, label_may_miss=True, **like.options)
+    table = read_numbers(source, options)
+    table.kind = like.kind
+    return table

@@ -269,7 +269,8 @@ class Standardized(Table):
     def __init__(self, table: Table, scaler: Standardizer) -> None:
         self.table, self.scaler = table, scaler
         self.columns, self.labels, self.covariates = table.columns, table.labels, table.covariates
-        self.names, self.name_column, self.schema = table.names, table.name_column, table.schema
+        self.names, self.name_column = table.names, table.name_column
+        self.schema, self.kind = table.schema, table.kind
 
     @property
     def rows(self) -> int:

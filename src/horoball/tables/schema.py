@@ -270,6 +270,7 @@ class ReadOptions(NamedTuple):
     columns: Sequence[str] | None = None  # features, in their order; all that are left if None
     streamed: bool | Literal["auto"] = "auto"
     na: Sequence[str] = ()  # words for a missing value, beside those that always are
+    drop: Sequence[str] = ()  # columns to leave out
 
 
 class Chosen(NamedTuple):
@@ -317,11 +318,15 @@ def choose(names: list[str], options: ReadOptions, where: str) -> Chosen:
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
         raise ValueError(f"{where} has columns of the same name: {some_names(twice)}. Rename them.")
+    for name in options.drop:
+        if name not in names:
+            raise ValueError(f"{where} has no column {name[:40]!r}.{closest(name, names)}")
     label = _found(options.label, options.label_may_miss, names, where)
     ids = _found(options.ids, options.ids_may_miss, names, where)
     name_column = "row" if ids is None else "name" if ids in (*_FIRST, _ANYWHERE) else ids
     if options.columns is None:
-        return Chosen([name for name in names if name not in (label, ids)], label, ids, name_column)
+        aside = {label, ids, *options.drop}
+        return Chosen([name for name in names if name not in aside], label, ids, name_column)
     known = set(names)
     missing = [name for name in options.columns if name not in known]
     if missing:

@@ -2,8 +2,6 @@
 
 Note [Batches]: an epoch is cut into steps. Which rows a step of a rank holds is a function of (seed, epoch, step, rank,
 ranks) alone, so a run that is resumed, or restarted on a failure, sees the batches of the run that was not.
-
-A table in memory: dense or sparse, with labels, names and covariates.
 """
 
 from __future__ import annotations
@@ -142,6 +140,7 @@ class Table(ABC):
     name_column: str = "row"  # what names, or numbers in their place, are called
     reading: Mapping[str, Any] = MappingProxyType({})  # how another source of such rows is read
     schema: Schema | None = None  # what the columns of its source are, if they are of several kinds or have gaps
+    _kind: str = ""
 
     @property
     @abstractmethod
@@ -154,9 +153,15 @@ class Table(ABC):
         return len(self.columns)
 
     @property
-    def mixed(self) -> bool:
-        """Whether each column has a likelihood of its own, and values may be missing (NaN)."""
-        return self.schema is not None and not self.schema.uniform
+    def kind(self) -> str:
+        """What the rows are, of `horoball.tables.read.KINDS`: numbers, if nothing else was said or found."""
+        if self.schema is not None and not self.schema.uniform:
+            return "mixed"  # each column has a likelihood of its own, and values may be missing (NaN)
+        return self._kind or "numbers"
+
+    @kind.setter
+    def kind(self, kind: str) -> None:
+        self._kind = kind
 
     @property
     def width(self) -> int:
@@ -198,6 +203,15 @@ class Table(ABC):
             )
         table = copy.copy(self)
         table.covariates = self.covariates.recoded(categories)
+        return table
+
+    def loaded(self) -> ArrayTable:
+        """The same rows in memory."""
+        if isinstance(self, ArrayTable):
+            return copy.copy(self)
+        rows = torch.cat(list(self.blocks()))[:, : self.features]
+        table = ArrayTable(rows, self.columns, self.read_labels(), None, self.covariates)
+        table.schema, table.kind, table.reading = self.schema, self.kind, self.reading
         return table
 
     @abstractmethod
@@ -338,7 +352,7 @@ class ArrayTable(Table):
         held = held_out(self._rows, part, seed)
         if not len(held):
             return self, None
-        return self._part(np.setdiff1d(np.arange(self._rows), held)), self._part(held)
+        return self.part(np.setdiff1d(np.arange(self._rows), held)), self.part(held)
 
     def shards(self, rows: int) -> list[ArrayTable]:
         """Tables of consecutive rows, that many each.
@@ -348,7 +362,7 @@ class ArrayTable(Table):
             [2, 2, 1]
         """
         parts = [np.arange(start, min(start + rows, self._rows)) for start in range(0, self._rows, rows)]
-        shards = [self._part(part) for part in parts]
+        shards = [self.part(part) for part in parts]
         for shard, part in zip(shards, parts, strict=True):
             shard.names = None if self.names is None else self.names[part[0] : part[-1] + 1]
             shard.name_column = self.name_column
@@ -364,14 +378,15 @@ class ArrayTable(Table):
         parts += [] if self.names is None else [np.frombuffer(names_digest([self.names]), np.uint8)]
         return digest(*parts)
 
-    def _part(self, index: np.ndarray) -> ArrayTable:
+    def part(self, index: np.ndarray) -> ArrayTable:
+        """Some of the rows, in their own order."""
         index = np.sort(index)
         x = self._x[torch.from_numpy(index)] if self._sparse is None else self._sparse[index]
         labels = None if self.labels is None else self.labels[index]
         side = None if self.side is None else self.side[torch.from_numpy(index)]
         covariates = None if self.covariates is None else self.covariates.take(index)
         part = ArrayTable(x, self.columns, labels, side, covariates)
-        part.schema = self.schema
+        part.schema, part.kind, part.reading = self.schema, self.kind, self.reading
         return part
 
     def steps(self, order: Order) -> int:

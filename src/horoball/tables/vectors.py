@@ -1,15 +1,13 @@
-"""Vectors: a list of numbers in each row of a table, or an array; and the texts that go with them.
+"""Vectors as embedding models and vector databases give them, a list of numbers in each row of a table, or an array.
 
-Vectors as embedding models and vector databases give them: a list of numbers in each row of a table, or an array.
-
-The texts that go with rows: a column of a file, which no model sees.
+And the texts that go with them: a column of a file, which no model sees.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -18,39 +16,28 @@ from horoball.tables.limits import Budget
 from horoball.tables.numpy_files import MappedVectors
 from horoball.tables.parquet import MAX_BYTES_IN_MEMORY, ParquetTable, is_parquet
 from horoball.tables.parquet_files import parquet_files, shown_type
-from horoball.tables.read import read
 from horoball.tables.row_groups import ParquetFiles, RowReader, Stretch
 from horoball.tables.schema import ReadOptions, choose, some_names, with_index
 from horoball.tables.table import ArrayTable, Table
+from horoball.tables.uniform import read_numbers
 
 __all__ = ["VectorTable", "read_texts", "read_vectors"]
 
 
-def read_vectors(
-    source: Any,
-    column: str | None = None,
-    label: str | None = None,
-    *,
-    label_may_miss: bool = False,
-    ids: str | None = None,
-    ids_may_miss: bool = False,
-    streamed: bool | Literal["auto"] = "auto",
-) -> Table:
+def read_vectors(source: Any, column: str | None = None, options: ReadOptions = ReadOptions()) -> Table:  # noqa: B008
     """A table of vectors, all of one length, as float32; other columns are left aside.
 
     Args:
         source: A .parquet, .feather or .jsonl file, a folder of .parquet files, an Arrow table or a data frame with a
             column of lists; or an array, or a .npy file, with one vector per row.
         column: Name of the column of lists; the only one of that type if not given.
-        label: Name of a column to keep aside.
-        label_may_miss: Whether a source without that column is taken as it is.
-        ids: Name of a column that holds the rows' names.
-        ids_may_miss: Whether a source without that column is taken as it is, too.
-        streamed: Whether vectors stay in their .parquet or .npy files; "auto" streams more than 256 MiB.
+        options: Which columns are the label and the names of the rows, and whether rows stay in their .parquet or .npy
+            files; "auto" streams more than 256 MiB.
 
     Example:
         >>> import pyarrow as pa
-        >>> table = read_vectors(pa.table({"id": ["a", "b"], "vector": [[1.0, 2.0], [3.0, 4.0]]}), ids="id")
+        >>> rows = pa.table({"id": ["a", "b"], "vector": [[1.0, 2.0], [3.0, 4.0]]})
+        >>> table = read_vectors(rows, None, ReadOptions(ids="id"))
         >>> next(table.blocks()), table.names
         (tensor([[1., 2.],
                 [3., 4.]]), ['a', 'b'])
@@ -58,7 +45,7 @@ def read_vectors(
     if isinstance(source, Table):
         return source
     path = str(source) if isinstance(source, str | Path) else None
-    options = ReadOptions(label, label_may_miss, ids, ids_may_miss, streamed=streamed)
+    label, ids, streamed = options.label, options.ids, options.streamed
     if path is not None and is_parquet(path):
         if "://" not in path and not Path(path).exists():
             raise FileNotFoundError(f"There is no file {path}.")
@@ -66,17 +53,17 @@ def read_vectors(
         large = table.decoded_bytes() > MAX_BYTES_IN_MEMORY if streamed == "auto" else streamed
         held: Table = table if large else table.in_memory()
         held.reading = table.reading
-        return held
+        return _told(held)
     if path is None and not gives_arrow(source) and not hasattr(source, "columns"):
-        return read(source)
+        return _told(read_numbers(source))
     if path is not None and path.lower().endswith((".npy", ".npz")):
         if column is not None:
             raise ValueError(f"{path} holds one array, and no column {column!r}. Leave --column out.")
         if path.lower().endswith(".npy") and Path(path).is_file() and label is None and ids is None and streamed:
             mapped = MappedVectors(path)
             if streamed is True or mapped.decoded_bytes() > MAX_BYTES_IN_MEMORY:
-                return mapped
-        return read(path, label, label_may_miss=label_may_miss, ids=ids, ids_may_miss=ids_may_miss)
+                return _told(mapped)
+        return _told(read_numbers(path, options))
     where = path or f"The {type(source).__name__}"
     frame = frame_of(source, [each for each in (label, ids) if each is not None])
     name = _list_column(frame.schema, column, where)
@@ -87,7 +74,12 @@ def read_vectors(
     if chosen.ids is not None:
         made.names, made.name_column = frame.column(chosen.ids).to_pylist(), chosen.name_column
     made.reading = {"vectors": name}
-    return made
+    return _told(made)
+
+
+def _told(table: Table) -> Table:
+    table.kind = "vectors"
+    return table
 
 
 class VectorTable(ParquetTable):

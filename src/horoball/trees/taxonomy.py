@@ -89,8 +89,26 @@ def columns_of(x: np.ndarray, columns: Sequence[str], here: np.ndarray, beside: 
         >>> columns_of(x, ["height", "width"], np.array([2, 3]), np.array([0, 1]))
         ['height +']
     """
-    apart = differences(x[here], x[beside], list(columns))[:most]
-    return [f"{one.column} {'+' if one.value > 0 else '-'}" for one in apart]
+    named = [place for place, column in enumerate(columns) if column]
+    apart = differences(x[here][:, named], x[beside][:, named], [columns[place] for place in named])
+    more = {_column(one.column) for one in apart if one.value > 0}  # a level that is frequent says more than rare ones
+    told: dict[str, str] = {}
+    for one in apart:
+        column = _column(one.column)
+        if one.value > 0 or column == one.column or column not in more:
+            told.setdefault(column, _signed(one.column, positive=one.value > 0))
+    return list(told.values())[:most]
+
+
+def _column(name: str) -> str:
+    return name.partition(" = ")[0]
+
+
+def _signed(column: str, *, positive: bool) -> str:
+    """A column with the sign of its difference; a level, as `color = red`, is more frequent or less so."""
+    if " = " in column:
+        return column if positive else column.replace(" = ", " ≠ ", 1)
+    return f"{column} {'+' if positive else '-'}"
 
 
 def distinct(names: Sequence[str]) -> list[str]:
@@ -193,7 +211,8 @@ def taxonomy(
         tree: The tree.
         levels: How many groups each level has at most, or how many levels there are; see `Tree.levels`.
         x: The rows that it was made from, shape (rows, columns): for examples, and for names where there are no texts.
-        columns: Names of the columns of x. Without these and without texts, groups are named by their number.
+        columns: Names of the columns of x, "" for one that names nothing; `color = red` is a share of rows. Without
+            these and without texts, groups are named by their number.
         texts: A text for each row; groups are then named by words.
         name: A function from the texts of some examples, and from words, to a name, such as a call of a language model.
         stop_words: Words that no group is named by; None for texts in other languages than English.

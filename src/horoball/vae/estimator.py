@@ -28,8 +28,9 @@ from horoball.trees.grow import MAX_LEAVES
 from horoball.trees.placement import Placed, Placer
 from horoball.trees.taxonomy import NameGroup, Taxonomy
 from horoball.trees.tree import Tree
+from horoball.vae.kinds import TABLES
 from horoball.vae.model import VAE, ModelConfig
-from horoball.vae.options import TABLES, stored_options, table_fit
+from horoball.vae.options import stored_options, table_fit
 from horoball.vae.rows import TakesRows
 from horoball.vae.run import Run
 from horoball.vae.train import train
@@ -41,6 +42,7 @@ _NAMES = {"d": "n_components", "validation": "validation_fraction"}  # of settin
 _OWN = (
     "random_state",
     "verbose",
+    "kind",
     "columns",
     "na",
     "warm_start",
@@ -60,9 +62,11 @@ class PoincareVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TakesRows):
             dimensions.
         likelihood: Likelihood of the observations: "normal", "bernoulli", "poisson", "negative_binomial",
             "categorical", or "auto" to choose by the values of the table and log the choice.
+        kind: What the rows are: "numbers", "counts", "cells", "vectors", "mixed", or "auto" to find out; see
+            `horoball.tables.read`.
         columns: Kinds of some columns by name, such as {"rating": "ordinal", "id": "skip"}: "real", "positive",
-            "count", "binary", "category", "ordinal", "circular", "date" or "skip". Others are guessed, if a data
-            frame has columns of several kinds or missing values; `columns_` has the kinds and the reasons.
+            "count", "binary", "category", "ordinal", "circular", "date" or "skip". Others are guessed;
+            `columns_` has the kinds and the reasons.
         na: Texts and numbers of data frames that stand for a missing value, such as ["unknown", "-999"], beside NaN,
             None, "NA", "?" and the like.
         decoder: First layer of the decoder: "gyroplane" measures distances to hyperbolic hyperplanes, "log0" and "mlp"
@@ -127,6 +131,7 @@ class PoincareVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TakesRows):
         c: float | str = ModelConfig.c,
         posterior: str = ModelConfig.posterior,
         likelihood: str = TABLES.likelihood,
+        kind: str = "auto",
         columns: Mapping[str, str] | None = None,
         na: Sequence[str] | None = None,
         decoder: str = ModelConfig.decoder,
@@ -150,6 +155,7 @@ class PoincareVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TakesRows):
         self.c = c
         self.posterior = posterior
         self.likelihood = likelihood
+        self.kind = kind
         self.columns = columns
         self.na = na
         self.decoder = decoder
@@ -309,8 +315,10 @@ class PoincareVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TakesRows):
         run = self.run_checked()
         if isinstance(X, np.ndarray) and X.shape == x.shape:
             return np.where(np.isnan(X), x.double().numpy(), X)
-        typed = run.record.mixed and hasattr(self, "feature_names_in_")
-        return run.rows_of(x).to_pandas() if typed else x.double().numpy()
+        if not run.record.mixed:
+            return x.double().numpy()
+        rows = run.rows_of(x)
+        return rows.to_pandas() if hasattr(self, "feature_names_in_") else np.stack(rows.columns, 1).astype(np.float64)
 
     def impute(self, X: Any, *, draws: int = 0, samples: int = 200, random_state: Any = 0) -> Any:
         """Rows with their missing values filled in; what was observed stays as it is.

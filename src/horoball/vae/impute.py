@@ -62,16 +62,19 @@ def impute(run: Run, table: Table, *, draws: int = 0, samples: int = 200, seed: 
 
     Example:
         >>> import numpy as np
-        >>> from horoball.tables.mixed import read_columns
+        >>> from horoball.tables import read
         >>> from horoball.training import TrainConfig
         >>> from horoball.vae.train import train
         >>> x = np.random.default_rng(0).normal(size=(100, 1)) * np.ones(3)
         >>> x[0, 1] = np.nan
-        >>> table = read_columns(x)
+        >>> table = read(x)
         >>> run = train(table, {"hidden": (16,)}, TrainConfig(max_epochs=2))
         >>> impute(run, table).shape, impute(run, table, draws=4).shape
         (torch.Size([100, 3]), torch.Size([4, 100, 3]))
     """
+    why = run.record.kind.refuses.get("impute")
+    if why is not None:
+        raise ValueError(f"There is nothing to fill in: {why}. Drop rows without one.")
     if not run.record.mixed:
         return next(_whole(run, table, draws))
     generator = generator_for(seed)
@@ -83,7 +86,7 @@ def impute(run: Run, table: Table, *, draws: int = 0, samples: int = 200, seed: 
 
 def _whole(run: Run, table: Table, draws: int) -> Iterator[Tensor]:
     """A model of tables without gaps has nothing to fill."""
-    rows = torch.cat(list(table.blocks()))
+    rows = torch.cat(list(table.blocks()))[:, : table.features]
     yield rows.expand(draws, *rows.shape).clone() if draws else rows
 
 
@@ -180,8 +183,8 @@ def write_filled(run: Run, data: str, table: Table, guesses: Any, path: Path) ->
         >>> folder = Path(tempfile.mkdtemp())
         >>> lines = "".join(f"{i:03d},{i / 7:.1f},{'ab'[i % 2]}" + chr(10) for i in range(60))
         >>> _ = (folder / "rows.csv").write_text("id,x,kind" + chr(10) + ",,b" + chr(10) + lines)
-        >>> from horoball.tables.mixed import read_columns
-        >>> table = read_columns(folder / "rows.csv", ids="id")
+        >>> from horoball.tables import read
+        >>> table = read(folder / "rows.csv", ids="id")
         >>> run = train(table, {"hidden": (8,)}, TrainConfig(max_epochs=1), ids="id")
         >>> write_filled(run, str(folder / "rows.csv"), table, run.rows_of(impute(run, table)), folder / "filled.csv")
         >>> (folder / "filled.csv").read_text().splitlines()[2]

@@ -29,7 +29,6 @@ from scipy.sparse import csr_matrix
 from torch import Tensor
 
 from horoball.devices import resolved
-from horoball.distributions.sphere import direction
 from horoball.geometry.random import generator_for
 from horoball.tables.geodesics import neighbor_graph, shortest_paths
 from horoball.tables.table import Batch, Order, Table, held_out
@@ -184,7 +183,7 @@ def with_map_term(run: Run, table: Table, *, warm: bool) -> tuple[Table, Table |
         >>> rows.rows, held.rows, term
         (90, 10, PlaceTerm())
     """
-    config, model, seen = run.record.training, run.record.model, run.scaled(table)
+    config, model, seen, kind = run.record.training, run.record.model, run.scaled(table), run.record.kind
     if config.distance_weight == 0:
         return *seen.split(config.validation, config.seed), None
     _log.info("Distance weight: %g; geodesics of the 20-neighbor graph are computed first.", config.distance_weight)
@@ -199,8 +198,7 @@ def with_map_term(run: Run, table: Table, *, warm: bool) -> tuple[Table, Table |
     if searches_all_pairs(table, library=model.library) or table.covariates is not None:
         # Landmarks are trained on, so none is drawn from the rows that are held out.
         candidates = np.setdiff1d(np.arange(table.rows), held_out(table.rows, config.validation, config.seed))
-        view = run.map_view if table.mixed else direction if model.unit_input else None
-        options: dict[str, Any] = {"log": model.log_input, "library": model.library, "view": view}
+        options: dict[str, Any] = {"library": model.library, "view": kind.map_points(run)}
         term: DistanceTerm | PlaceTerm
         if laid_out:
             found = surveyed(seen, candidates=candidates, **options)
@@ -210,12 +208,8 @@ def with_map_term(run: Run, table: Table, *, warm: bool) -> tuple[Table, Table |
             seen, term = with_landmarks(seen, candidates=candidates, **options)
         return *seen.split(config.validation, config.seed), term
 
-    def points(x: Tensor) -> Tensor:
-        if table.mixed:
-            return run.map_view(x)
-        return direction(x) if model.unit_input else x.log1p() if model.log_input else x
-
     parts = seen.split(config.validation, config.seed)
+    points = kind.map_points(run) or (lambda x: x)
     return with_sample(*parts, points, seed=config.seed, places=places if laid_out else None)
 
 

@@ -1,12 +1,8 @@
 """Options of a fit to a table: from a front end to the settings, and the record that keeps them.
 
-The record of a fit to a table.
-
-From the options of a front end to the settings of a fit.
-
 The estimator, `cells.fit` and the command line all call `table_fit`, and those of graphs `graph_fit`. A default has one
-home: the field of `ModelConfig`, `GraphConfig` or `TrainConfig`, or, where a front end differs from it, a tuple such as
-those below.
+home: the field of `ModelConfig`, `GraphConfig` or `TrainConfig`, or, where a front end or a kind of rows differs from
+it, a tuple of `horoball.vae.kinds`.
 """
 
 from __future__ import annotations
@@ -15,23 +11,22 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
 from numbers import Real
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 
 from horoball.likelihoods.likelihood import LIKELIHOODS
 from horoball.storage.checkpoint import check_fields
 from horoball.storage.settings import SettingError, Settings
+from horoball.tables.read import Reading
 from horoball.tables.schema import Schema
 from horoball.tables.table import Table
 from horoball.training.config import FitRecord, TrainConfig, short_value
+from horoball.vae.kinds import TABLES, Kind, kind_named, kind_of
 from horoball.vae.layout import searches_all_pairs
 from horoball.vae.model import ModelConfig
 
 __all__ = [
-    "CELLS",
-    "TABLES",
-    "VECTORS",
     "TableRecord",
     "check_options",
     "curvature_fields",
@@ -116,9 +111,20 @@ class TableRecord(FitRecord):
             raise ValueError(f"its column of vectors is {str(self.reading['vectors'])[:40]!r}.")
 
     @property
+    def kind(self) -> Kind:
+        """What the rows are."""
+        return kind_of(self.model)
+
+    @property
     def mixed(self) -> bool:
         """Whether columns have likelihoods of their own."""
-        return self.model.likelihood == "mixed"
+        return self.kind.name == "mixed"
+
+    @property
+    def as_read(self) -> Reading:
+        """How the rows were read, for `horoball.tables.read` of others."""
+        kind = "vectors" if "vectors" in self.reading else "numbers" if self.kind.name == "vectors" else self.kind.name
+        return Reading(kind, self.columns, self.columns_of, self.label, self.ids, self.reading)
 
     @property
     def columns_of(self) -> Schema:
@@ -148,47 +154,11 @@ _MANY_ROWS = 8000  # from which the layout has details that take a third layer t
 _NO_LIMIT = 10_000  # epochs: training stops by itself before
 
 
-class TableDefaults(NamedTuple):
-    """What front ends for tables use instead of the defaults of `ModelConfig` and `TrainConfig`."""
-
-    likelihood: str = "auto"
-    distance_weight: float | str = "auto"
-    locality: float = 0.5
-    hidden: int | tuple[int, ...] | str = "auto"
-    max_epochs: int | str = "auto"
-    batch_size: int | str = "auto"
-    learning_rate: float | str = "auto"
-    patience: int | str = "auto"
-
-
-class CellDefaults(NamedTuple):
-    """What cells use instead of the defaults of tables: counts were tuned with the distance term alone."""
-
-    likelihood: str = "negative_binomial"
-    posterior: str = "wrapped"
-    locality: float = TrainConfig.locality
-    hidden: tuple[int, ...] = (128,)
-    max_epochs: int | str = TrainConfig.max_epochs
-    batch_size: int | str = TrainConfig.batch_size
-    learning_rate: float | str = TrainConfig.learning_rate
-    patience: int | str = TrainConfig.patience
-
-
-class VectorDefaults(NamedTuple):
-    """What vectors, as `horoball fit --kind vectors` takes them, use instead of the defaults of tables."""
-
-    likelihood: str = "von_mises_fisher"
-
-
-TABLES, CELLS, VECTORS = TableDefaults(), CellDefaults(), VectorDefaults()
-
-
-def table_fit(table: Table, *, cells: bool = False, **options: Any) -> tuple[dict[str, Any], TrainConfig]:
+def table_fit(table: Table, **options: Any) -> tuple[dict[str, Any], TrainConfig]:
     """Fields of `ModelConfig` and the training settings for a table, as `vae.train.train` takes them.
 
     Args:
-        table: Rows.
-        cells: Whether the rows are counts of genes in cells; `CELLS` has the defaults then.
+        table: Rows; their kind has defaults of its own.
         options: Any fields of `ModelConfig` and `TrainConfig`. c and prior_scale may be "learn"; distance_weight,
             likelihood, hidden, batch_size, learning_rate, max_epochs and patience may be "auto".
 
@@ -200,11 +170,11 @@ def table_fit(table: Table, *, cells: bool = False, **options: Any) -> tuple[dic
         >>> training.max_epochs, training.distance_weight, training.batch_size
         (5, 200.0, 128)
     """
-    given = TABLES._asdict() | (CELLS._asdict() if cells else {}) | options
-    model, training = split_options(given, ModelConfig)
-    if cells and model["likelihood"] == "auto":  # the numbers do not say what a count is out of
-        model["likelihood"] = CELLS.likelihood
-    if cells and "library" in LIKELIHOODS[model["likelihood"]].options:
+    defaults = kind_named(table.kind).defaults
+    model, training = split_options(TABLES._asdict() | defaults | options, ModelConfig)
+    if model["likelihood"] == "auto":  # numbers alone do not say that they are directions, or what a count is out of
+        model["likelihood"] = defaults.get("likelihood", "auto")
+    if table.kind == "cells" and "library" in LIKELIHOODS[model["likelihood"]].options:
         model["library"] = True
     weight, library = training["distance_weight"], bool(model.get("library"))
     training["distance_weight"] = distance_weight(weight, table, model.get("d", ModelConfig.d), library=library)

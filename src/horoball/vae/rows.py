@@ -14,8 +14,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from horoball.tables.anndata import is_cells
 from horoball.tables.cell_values import gap_numbers, gap_words
 from horoball.tables.frames import gives_arrow
-from horoball.tables.mixed import read_columns
 from horoball.tables.numbers import check_numbers
+from horoball.tables.read import read
 from horoball.tables.schema import ReadOptions, choose
 from horoball.tables.table import ArrayTable, Table
 from horoball.vae.run import Run
@@ -34,6 +34,7 @@ class TakesRows(BaseEstimator):
         True
     """
 
+    kind: str
     columns: Mapping[str, str] | None
     na: Sequence[str] | None
     run_: Run
@@ -53,19 +54,27 @@ class TakesRows(BaseEstimator):
 
     def _fitted_table(self, X: Any) -> Table:
         """Rows to fit the model to."""
+        if isinstance(X, Table):
+            self._remember(X.columns)
+            return X
         _check_numbers(X)
-        X = self._with_gaps(X)
-        if self.columns is not None or _has_kinds(X):
-            table = read_columns(X, columns=self.columns, na=gap_words(self.na))
-            for line in [] if table.schema is None else ["Columns:", *table.schema.lines()]:  # as the command prints
-                _log.info(line)
-            if table.schema is not None or not hasattr(X, "to_numpy"):
-                names = [column.name for column in table.schema.columns] if table.schema else table.columns
-                self._remember(names)
-                return table
-        X = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=2)
-        named = getattr(self, "feature_names_in_", None)
-        return ArrayTable(X, None if named is None else [str(name) for name in named])
+        X, named = self._with_gaps(X), gives_arrow(X) or hasattr(X, "columns")
+        if not named and self.kind != "vectors":
+            gaps = "allow-nan" if isinstance(X, np.ndarray) else True
+            X = self._validated(X, ensure_min_samples=2, ensure_all_finite=gaps)
+        table = read(X, kind=self.kind, columns=self.columns, na=gap_words(self.na))
+        for line in [] if table.schema is None else ["Columns:", *table.schema.lines()]:  # as the command prints
+            _log.info(line)
+        if table.schema is None and hasattr(X, "to_numpy") and table.kind != "vectors":  # of which scikit-learn knows
+            X = self._validated(X, ensure_min_samples=2)
+            same = ArrayTable(X, [str(name) for name in getattr(self, "feature_names_in_", table.columns)])
+            same.kind = table.kind
+            return same
+        self._remember([column.name for column in table.schema.columns] if table.schema else table.columns)
+        return table
+
+    def _validated(self, X: Any, **options: Any) -> Any:
+        return validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], **options)
 
     def _with_gaps(self, X: Any) -> Any:
         """An array with the numbers that stand for a missing value made NaN."""
@@ -83,6 +92,10 @@ class TakesRows(BaseEstimator):
     def _table(self, X: Any) -> Table:
         """Rows for the fitted model; where both have names, columns are found by them, as the commands do."""
         run, X = self.run_checked(), self._with_gaps(X)
+        if isinstance(X, Table):
+            return X
+        if run.record.as_read.kind == "vectors":
+            return run.read(X)
         if run.record.schema or (gives_arrow(X) and not hasattr(X, "to_numpy") and self._by_name(X)):  # Arrow, DuckDB
             return run.read(X, na=gap_words(self.na))
         return ArrayTable(self._rows(X), run.columns)
@@ -99,7 +112,7 @@ class TakesRows(BaseEstimator):
         if hasattr(X, "to_numpy") and self._by_name(X):
             X = X[choose(list(X.columns), ReadOptions(columns=run.columns), "The data frame").features]
             X = X if hasattr(self, "feature_names_in_") else X.to_numpy()  # scikit-learn knows of no names
-        return validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], reset=False)
+        return self._validated(X, reset=False)
 
 
 def _check_numbers(X: Any) -> None:
@@ -112,10 +125,3 @@ def _check_numbers(X: Any) -> None:
         raise TypeError(f"Expected rows, got a {type(X).__name__}. Collect it first: X.collect().")
     if not hasattr(X, "columns"):
         check_numbers(X, "X", objects=True)
-
-
-def _has_kinds(X: Any) -> bool:
-    """Whether columns have to be looked at: those of a data frame, or of an array with gaps."""
-    if isinstance(X, np.ndarray):
-        return X.ndim == 2 and X.dtype.kind == "f" and bool(np.isnan(X).any())
-    return gives_arrow(X) or hasattr(X, "columns")

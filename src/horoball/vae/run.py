@@ -18,23 +18,20 @@ from horoball.geometry.coordinates import rim_report
 from horoball.geometry.random import generator_for
 from horoball.storage.checkpoint import load_checkpoint, model_tensors, reject_incomplete, save_checkpoint, stored_model
 from horoball.storage.outputs import check_local
-from horoball.tables.anndata import cell_table, is_cells
-from horoball.tables.encoding import decode
-from horoball.tables.mixed import read_fitted
 from horoball.tables.read import read
 from horoball.tables.scaling import Standardized, Standardizer, stored_scaler
 from horoball.tables.table import Table
-from horoball.tables.vectors import read_vectors
 from horoball.training.bounds import elbo, log_likelihood
 from horoball.training.state import FINAL, LAST, stored_history
-from horoball.vae.encoder import ColumnView, Encoder, network_input
+from horoball.vae.encoder import ColumnView, Conditioning, Encoder, one_hot
 from horoball.vae.model import VAE
 from horoball.vae.options import TableRecord
-from horoball.vae.residuals import RESIDUALS, even_columns, far_report, filled_points, stored_residuals
+from horoball.vae.residuals import RESIDUALS, far_report, filled_points, stored_residuals
 from horoball.vae.start import Start
 
 __all__ = ["Evaluation", "Run"]
 
+_GIVEN = "rows.given"  # what rows of the fit are conditioned on, in a file
 _TOLD = 64  # rows of `evaluate` between two calls of `told`
 
 
@@ -73,6 +70,7 @@ class Run:
     record: TableRecord
     scaler: Standardizer | None = None
     residuals: Tensor | None = None  # covariance that columns have beyond the model; see `residual_covariance`
+    given: Tensor | None = None  # of some rows of the fit, their sum and the codes of their covariates, if these matter
     history: list[dict[str, float]] = field(default_factory=list)
     digest: str = ""  # identifies the run that a folder's files belong to; see `run_digest`
 
@@ -117,19 +115,7 @@ class Run:
 
         Words that stand for a missing value are those of the fit and those of `na`.
         """
-        names: dict[str, Any] = {"ids": ids or self.record.ids, "ids_may_miss": ids is None}
-        if self.record.mixed:
-            return read_fitted(source, self.record.columns_of, self.label, na=na, **names)
-        if "vectors" in self.record.reading:
-            return read_vectors(source, self._vector_column(source), self.label, label_may_miss=True, **names)
-        if ids is not None or not is_cells(source):
-            return read(source, self.label, label_may_miss=True, columns=self.columns, na=na, **names)
-        return cell_table(source, genes=self.columns, label=self.label, label_may_miss=True, **self.record.reading)
-
-    def _vector_column(self, source: Any) -> str | None:
-        """The column of the fit's vectors; arrays, and the files that hold one, have none."""
-        array = isinstance(source, str | Path) and str(source).lower().endswith((".npy", ".npz"))
-        return None if array else self.record.reading["vectors"] or None
+        return read(source, ids=ids, na=na, like=self.record.as_read)
 
     def blocks(self, table: Table, rows: int = 8192, first: int = 0) -> Iterator[Tensor]:
         """Rows of a table as the model sees them, some at a time; refuses those that its likelihood cannot hold.
@@ -138,7 +124,7 @@ class Run:
         """
         model = self.record.model
         limit = 0.0 if self.scaler is None else model.input_limit
-        with far_report(self.columns, model.columns if self.record.mixed else "", limit, first) as note:
+        with far_report(self.columns, model.columns, limit, first) as note:
             for block in self.scaled(table).blocks(rows):
                 note(block)
                 block = block.to(self.device)
@@ -149,10 +135,7 @@ class Run:
     def seen(self, table: Table) -> Tensor:
         """Features of a table as the encoder's network sees them: scaled, or counts as log(1 + x)."""
         x = torch.cat([block.cpu() for block in self.blocks(table)])[:, : table.features]
-        if self.record.mixed:
-            return self.map_view(x)
-        model = self.record.model
-        return network_input(x, log=model.log_input, library=model.library, unit=model.unit_input)
+        return self.record.kind.seen(self, x)
 
     def distance_view(self, x: Tensor) -> Tensor:
         """Rows of a mixed model, as it sees them, as points whose distances mean something: gaps are filled.
@@ -161,11 +144,6 @@ class Run:
         """
         view = cast(ColumnView, cast(Encoder, self.model.encoder).view)
         return filled_points(copy.deepcopy(view).cpu(), x)
-
-    def map_view(self, x: Tensor) -> Tensor:
-        """The same with columns that count alike, as a map is made from them."""
-        view = cast(ColumnView, cast(Encoder, self.model.encoder).view)
-        return even_columns(self.distance_view(x), view.owners.cpu())
 
     @torch.no_grad()
     def embed(self, table: Table) -> Iterator[Tensor]:
@@ -240,15 +218,26 @@ class Run:
 
     @torch.no_grad()
     def sample(self, n: int, seed: int = 0) -> Tensor:
-        """Rows drawn from the model, in their own units: points from the prior, decoded."""
-        if self.model.covariates or self.model.likelihood.library:
-            raise ValueError(
-                "This model is conditioned on batches or row sums, which the prior does not draw. In Python, "
-                "VAE.decode(z, conditioning) takes them."
-            )
+        """Rows drawn from the model, in their own units: points from the prior, decoded.
+
+        What a model is conditioned on, batches and the sums of counts, is that of rows of the fit, drawn at random.
+        """
         generator = generator_for(seed)
-        distribution = self.model.decode(drawn_from(self.model.prior(), (n,), generator))
+        z = drawn_from(self.model.prior(), (n,), generator)
+        distribution = self.model.decode(z, self._drawn_conditioning(n, generator))
         return self.unscaled(drawn_from(distribution, (), generator).float())
+
+    def _drawn_conditioning(self, n: int, generator: torch.Generator) -> Conditioning | None:
+        if not (self.model.covariates or self.model.likelihood.library):
+            return None
+        if self.given is None:
+            raise ValueError(
+                "This model is conditioned on batches or row sums, and its run, of an earlier version, does not tell "
+                "those of its rows. Fit it again; or, in Python, give them to VAE.decode(z, conditioning)."
+            )
+        rows = self.given[torch.randint(len(self.given), (n,), generator=generator)].to(self.device)
+        codes = one_hot(rows[:, 1:], self.model.covariates) if self.model.covariates else None
+        return Conditioning(codes, rows[:, 0] if self.model.likelihood.library else None)
 
     def sample_rows(self, n: int, seed: int = 0) -> Any:
         """The same as an Arrow table; see `rows_of`."""
@@ -256,11 +245,7 @@ class Run:
 
     def rows_of(self, x: Tensor) -> Any:
         """Rows in their own units as an Arrow table; of a mixed model, values are of their columns' types."""
-        import pyarrow as pa
-
-        if self.record.mixed:
-            return decode(self.record.columns_of, x.numpy())
-        return pa.table([pa.array(column) for column in x.T.numpy()], names=self.columns)
+        return self.record.kind.arrow(self, x[:, : len(self.columns)])
 
     def as_start(self) -> Start:
         """The start of another fit to rows with the same columns."""
@@ -273,6 +258,7 @@ class Run:
         folder.mkdir(parents=True, exist_ok=True)
         scaling = {} if self.scaler is None else self.scaler.tensors()
         scaling |= {} if self.residuals is None else {RESIDUALS: self.residuals}
+        scaling |= {} if self.given is None else {_GIVEN: self.given}
         state = {"record": self.record.as_json(), "history": self.history, "run": self.digest}
         save_checkpoint(folder / FINAL, model_tensors(self.model) | scaling, state)
 
@@ -297,7 +283,22 @@ class Run:
             state = header["state"] if path.name == LAST else header
             history, scaler = stored_history(state["history"]), stored_scaler(tensors, len(record.columns))
             residuals = stored_residuals(tensors, model.likelihood)
-            return cls(model.eval(), record, scaler, residuals, history, str(state.get("run", "")))
+            given = _stored_given(tensors, record.model.covariates)
+            return cls(model.eval(), record, scaler, residuals, given, history, str(state.get("run", "")))
+
+
+def _stored_given(tensors: dict[str, Tensor], sizes: tuple[int, ...]) -> Tensor | None:
+    """What a file tells of the rows of the fit, if it does; refuses sums and codes that no rows have."""
+    given = tensors.get(_GIVEN)
+    if given is None:
+        return None
+    if given.dtype != torch.float32 or given.dim() != 2 or not len(given) or given.shape[1] != 1 + len(sizes):
+        raise ValueError(f"what it tells of its rows is not a sum and {len(sizes)} codes.")
+    codes, limits = given[:, 1:], torch.tensor(sizes, dtype=torch.float32)
+    wrong = ((codes < 0) | (codes >= limits) | (codes != codes.round())) & (limits > 1)  # one of size 1 is a number
+    if not bool(given.isfinite().all()) or bool(wrong.any()):
+        raise ValueError("what it tells of its rows are not finite sums and codes of their categories.")
+    return given
 
 
 def _unnamed(columns: list[str]) -> bool:

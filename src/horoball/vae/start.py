@@ -201,8 +201,8 @@ def mixed_start(table: Table, model: dict[str, Any]) -> Start:
 
     Example:
         >>> import pyarrow as pa
-        >>> from horoball.tables.mixed import read_columns
-        >>> table = read_columns(pa.table({"a": [0.5, None, 2.5, 1.0], "b": ["x", "y", "x", "z"]}))
+        >>> from horoball.tables import read
+        >>> table = read(pa.table({"a": [0.5, None, 2.5, 1.0], "b": ["x", "y", "x", "z"]}))
         >>> start = mixed_start(table, {})
         >>> start.fields["columns"], start.scaler.mean
         ('normal,categorical:3', tensor([1.3333, 0.0000]))

@@ -26,12 +26,13 @@ from horoball.training.loop import run_loop
 from horoball.training.progress import Progress
 from horoball.training.state import LAST, State, check_output_dir, check_resumable
 from horoball.vae.distances import ChordPoints, DistanceTerm, PlaceTerm, chord_distance
+from horoball.vae.kinds import kind_named
 from horoball.vae.map_term import head_start, with_map_term
 from horoball.vae.model import VAE, Decoder, ModelConfig
 from horoball.vae.options import TableRecord
 from horoball.vae.residuals import RESIDUAL_ROWS, residual_covariance
 from horoball.vae.run import Run
-from horoball.vae.start import mixed_start, start_at_category_means, uniform_start
+from horoball.vae.start import start_at_category_means
 
 __all__ = ["TableObjective", "fit", "train"]
 
@@ -225,7 +226,7 @@ def _train(
     if warm is not None:
         start = warm.as_start()
     else:
-        start = mixed_start(table, model) if table.mixed else uniform_start(table, model)
+        start = kind_named(table.kind).start(table, model)
     scaler, model_config = start.scaler, ModelConfig(features=table.features, **start.fields)
     vae = VAE.from_config(model_config, generator=generator_for(config.seed)).float()  # as rows are
     output = start.apply(vae.likelihood)
@@ -262,12 +263,24 @@ def _train(
     state: State = fit(vae, rows, config, folder, extra=scaling, record=record, **options)
     run.history, run.digest = state.history, state.run
     vae.eval()
-    if table.mixed and not vae.covariates:
+    if table.kind == "mixed" and not vae.covariates:
         fewer = warm is not None and warm.residuals is not None and table.rows < warm.record.rows
         run.residuals = warm.residuals if warm is not None and fewer else _residuals(run, table, config.seed)
+    if vae.covariates or vae.likelihood.library:
+        run.given = _given(run, table)
     if folder is not None and int(os.environ.get("RANK", "0")) == 0:
         run.save(folder)
     return run
+
+
+_GIVEN_ROWS = 1024  # whose sums and covariates are kept, for `Run.sample`
+
+
+def _given(run: Run, table: Table) -> Tensor:
+    """Sums and covariates of rows that are spread over the table."""
+    step = -(-table.rows // _GIVEN_ROWS)
+    rows = torch.cat([block[::step] for block in run.scaled(table).blocks()])
+    return torch.cat((rows[:, : table.features].sum(1, keepdim=True), rows[:, table.features :]), 1)
 
 
 def _residuals(run: Run, table: Table, seed: int) -> Tensor | None:

@@ -33,7 +33,6 @@ from horoball.trees.source import Source
 from horoball.trees.support import CONSENSUS
 from horoball.trees.taxonomy import NameGroup, Taxonomy, taxonomy
 from horoball.trees.tree import Tree
-from horoball.vae.encoder import network_input
 from horoball.vae.run import Run
 
 __all__ = [
@@ -90,20 +89,16 @@ def table_tree(
     rng = np.random.default_rng(seed)
     options: dict[str, Any] = {"labels": labels, "names": names, "root": root, "method": method, "draws": draws}
     options |= {"max_leaves": max_leaves, "n_jobs": n_jobs, "rng": rng, "told": told}
-    # Codes have no distances, and columns keep the batch effects that a conditional model takes out.
-    plain = run.model.likelihood.numeric and not run.record.covariates
+    plain = _by_columns(run)
     if source == "latent" or (source == "auto" and not plain):
         return grow([latent_source(list(run.posteriors(table)))], None, **options)
     if not plain:
         raise ValueError(f'source="{source}" needs columns of numbers and no covariates. Use source="latent".')
-    x = run.seen(table).double().numpy()
-    # Columns of directions have one unit: distances are those of the vectors at length 1.
-    unit = run.record.model.unit_input
-    spread = np.full(x.shape[1], x.shape[1] ** 0.5) if unit else x.std(0)
-    x = (x if unit else x - x.mean(0)) / np.where(spread > 0, spread, 1.0)
-    if unit and method == "auto" and root == "center" and draws:
+    kind = run.record.kind
+    x, spread = kind.standardized(run.seen(table).double().numpy())
+    if kind.joined and method == "auto" and root == "center" and draws:
         options["method"] = CONSENSUS
-    if unit and source == "auto":
+    if kind.joined and source == "auto":
         # Draws from posteriors would move vectors by more than their neighbors are apart, and cost fine branches.
         return grow([Source("vectors", x)], None, **options)
     if source == "columns":
@@ -141,9 +136,7 @@ def table_taxonomy(
         (40, 1)
     """
     x = run.seen(table).double().numpy() if run.model.likelihood.numeric else None
-    # Columns of vectors have no meaning of their own, and those of mixed tables are several numbers each.
-    named = x is not None and x.shape[1] == len(table.columns) and not run.record.model.unit_input
-    columns = table.columns if named else None
+    columns = None if x is None else run.record.kind.names(run)
     return taxonomy(found, levels, x=x, columns=columns, texts=texts, name=name)
 
 
@@ -179,7 +172,7 @@ class _Decoder:
     """What the model makes of rows, in units of the standardized columns."""
 
     def __init__(self, run: Run, table: Table, spread: np.ndarray) -> None:
-        self.run, self.model, self.config = run, run.model, run.record.model
+        self.run, self.model = run, run.model
         self.inputs = torch.cat([block.cpu() for block in run.blocks(table)])  # a part at a time is on the device
         self.scale = np.where(spread > 0, spread, 1.0)
 
@@ -204,11 +197,7 @@ class _Decoder:
 
     def _decoded(self, z: Tensor, given: Tensor) -> np.ndarray:
         mean = self.model.mean(z, self.model.conditioning(given)).cpu()
-        if self.run.record.mixed:
-            return self.run.distance_view(mean).double().numpy() / self.scale
-        config = self.config
-        seen = network_input(mean, log=config.log_input, library=config.library, unit=config.unit_input)
-        return seen.double().numpy() / self.scale
+        return self.run.record.kind.filled(self.run, mean).double().numpy() / self.scale
 
 
 _MOST = 20_000  # rows that new ones are compared with
@@ -218,6 +207,9 @@ _FITTED = 1e-6, 1e6  # what sharpness, temperature and calibration lie within; p
 def table_points(run: Run, table: Table) -> np.ndarray:
     """Rows as points whose distances mean something: columns as the model sees them, vectors at length 1.
 
+    Codes have no distances, and columns keep the batch effects that a conditional model takes out: such rows are points
+    of the latent space, in its tangent space at the origin.
+
     Example:
         >>> from horoball.tables import ArrayTable
         >>> from horoball.training import TrainConfig
@@ -226,10 +218,10 @@ def table_points(run: Run, table: Table) -> np.ndarray:
         >>> table_points(train(table, {"hidden": (8,)}, TrainConfig(max_epochs=1)), table).shape
         (40, 6)
     """
-    if not run.model.likelihood.numeric or run.record.covariates:
-        raise ValueError("Rows are placed by columns of numbers, without covariates; this model has other ones.")
-    x = run.seen(table).numpy()
-    return x / np.float32(x.shape[1] ** 0.5) if run.record.model.unit_input else x
+    if _by_columns(run):
+        return run.record.kind.placed(run.seen(table).numpy())
+    with torch.no_grad():
+        return torch.cat([run.model.embed(block).cpu() for block in run.blocks(table)]).float().numpy()
 
 
 def places_of(run: Run, table: Table, found: Taxonomy, *, seed: int = 0) -> Placer:
@@ -325,7 +317,14 @@ def load_places(folder: Path, run: Run) -> Placer:
         return Placer(points.numpy(), levels.numpy(), fitted, called, held=held.numpy(), limits=limits.numpy())
 
 
+def _by_columns(run: Run) -> bool:
+    """Whether rows are compared by their columns, and not in the latent space."""
+    return run.model.likelihood.numeric and not run.record.covariates
+
+
 def _width(run: Run) -> int:
     """Numbers of a point."""
+    if not _by_columns(run):
+        return run.record.model.d
     encoder: Any = run.model.encoder
     return len(run.columns) if encoder.view is None else int(encoder.view.numbers)

@@ -1,0 +1,238 @@
+"""What a model makes of each kind of rows: defaults, start, what networks and trees see, what groups are named by.
+
+Verbs ask the kind, and nobody else knows that rows are counts, vectors or columns of several types. How rows of a kind
+are read is in `horoball.tables.read`; these two modules are all that a new kind takes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar, NamedTuple, Protocol, cast
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from horoball.distributions.sphere import direction
+from horoball.tables.encoding import decode
+from horoball.tables.read import KINDS
+from horoball.tables.table import Table
+from horoball.training.config import TrainConfig
+from horoball.vae.encoder import ColumnView, Encoder, network_input
+from horoball.vae.model import VAE, ModelConfig
+from horoball.vae.residuals import even_columns
+from horoball.vae.start import Start, mixed_start, uniform_start
+
+__all__ = ["CELLS", "TABLES", "VECTORS", "Kind", "kind_named", "kind_of"]
+
+
+class TableDefaults(NamedTuple):
+    """What front ends for tables use instead of the defaults of `ModelConfig` and `TrainConfig`."""
+
+    likelihood: str = "auto"
+    distance_weight: float | str = "auto"
+    locality: float = 0.5
+    hidden: int | tuple[int, ...] | str = "auto"
+    max_epochs: int | str = "auto"
+    batch_size: int | str = "auto"
+    learning_rate: float | str = "auto"
+    patience: int | str = "auto"
+
+
+class CellDefaults(NamedTuple):
+    """What cells use instead of the defaults of tables: counts were tuned with the distance term alone."""
+
+    likelihood: str = "negative_binomial"
+    posterior: str = "wrapped"
+    locality: float = TrainConfig.locality
+    hidden: tuple[int, ...] = (128,)
+    max_epochs: int | str = TrainConfig.max_epochs
+    batch_size: int | str = TrainConfig.batch_size
+    learning_rate: float | str = TrainConfig.learning_rate
+    patience: int | str = TrainConfig.patience
+
+
+class VectorDefaults(NamedTuple):
+    """What vectors use instead of the defaults of tables."""
+
+    likelihood: str = "von_mises_fisher"
+
+
+TABLES, CELLS, VECTORS = TableDefaults(), CellDefaults(), VectorDefaults()
+
+
+class Fitted(Protocol):
+    """What a kind asks of a fitted model; see `horoball.vae.run.Run`."""
+
+    model: VAE
+    record: Any
+
+    @property
+    def columns(self) -> list[str]:
+        """Names of the features."""
+
+    def distance_view(self, x: Tensor) -> Tensor:
+        """Rows of a mixed model as points whose distances mean something."""
+
+
+class Kind:
+    """Rows of real numbers, in columns that are alike; other kinds say where they differ.
+
+    Example:
+        >>> kind_named("vectors").defaults
+        {'likelihood': 'von_mises_fisher'}
+    """
+
+    name: ClassVar[str] = "numbers"
+    defaults: ClassVar[dict[str, Any]] = {}  # beside `TABLES`
+    joined: ClassVar[bool] = False  # whether a tree is the consensus of its replicates
+    refuses: ClassVar[dict[str, str]] = {}  # verbs that a kind does not have, and why
+
+    @property
+    def said(self) -> str:
+        """What rows of the kind are, in words."""
+        return KINDS[self.name]
+
+    def start(self, table: Table, fields: dict[str, Any]) -> Start:
+        """How a model of such a table starts."""
+        return uniform_start(table, fields)
+
+    def seen(self, run: Fitted, x: Tensor) -> Tensor:
+        """Features, scaled, as the encoder's network sees them."""
+        model = run.record.model
+        return network_input(x, log=model.log_input, library=model.library, unit=model.unit_input)
+
+    def filled(self, run: Fitted, x: Tensor) -> Tensor:
+        """The same in the units in which a tree weighs columns; gaps are filled."""
+        return self.seen(run, x)
+
+    def map_points(self, run: Fitted) -> Callable[[Tensor], Tensor] | None:
+        """What turns rows as the model sees them into points that a map is laid out from; None leaves them."""
+        return None
+
+    def standardized(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Rows as `seen` gives them as points of a tree, and what their columns were divided by."""
+        spread = x.std(0)
+        return (x - x.mean(0)) / np.where(spread > 0, spread, 1.0), spread
+
+    def placed(self, x: np.ndarray) -> np.ndarray:
+        """The same as points among which new rows are placed."""
+        return x
+
+    def names(self, run: Fitted) -> list[str] | None:
+        """Names of the numbers that `seen` gives, by which groups are called; None if they mean nothing."""
+        return run.columns
+
+    def arrow(self, run: Fitted, x: Tensor) -> Any:
+        """Rows in their own units as an Arrow table."""
+        import pyarrow as pa
+
+        return pa.table([pa.array(column) for column in x.T.numpy()], names=run.columns)
+
+
+class Counts(Kind):
+    """Whole numbers that were counted, seen as log(1 + x)."""
+
+    name = "counts"
+
+    def map_points(self, run: Fitted) -> Callable[[Tensor], Tensor] | None:
+        return torch.log1p
+
+
+class Cells(Counts):
+    """Counts of genes in cells: shares of the cell's total, which is given, as its batches are."""
+
+    name = "cells"
+    defaults: ClassVar[dict[str, Any]] = CELLS._asdict()
+
+
+class Vectors(Kind):
+    """Directions: rows at length 1, compared by their cosine, whose single columns mean nothing."""
+
+    name = "vectors"
+    defaults: ClassVar[dict[str, Any]] = VECTORS._asdict()
+    joined = True
+    refuses: ClassVar[dict[str, str]] = {"impute": "a vector is there or missing as a whole"}
+
+    def map_points(self, run: Fitted) -> Callable[[Tensor], Tensor] | None:
+        return direction
+
+    def standardized(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        # All columns have one unit: distances are those of the vectors at length 1.
+        spread = np.full(x.shape[1], x.shape[1] ** 0.5)
+        return x / spread, spread
+
+    def placed(self, x: np.ndarray) -> np.ndarray:
+        return x / np.float32(x.shape[1] ** 0.5)
+
+    def names(self, run: Fitted) -> list[str] | None:
+        return None
+
+
+class Mixed(Kind):
+    """Columns of several types, with gaps: each has a likelihood of its own, and one or more numbers of a point."""
+
+    name = "mixed"
+
+    def start(self, table: Table, fields: dict[str, Any]) -> Start:
+        return mixed_start(table, fields)
+
+    def seen(self, run: Fitted, x: Tensor) -> Tensor:
+        return even_columns(self.filled(run, x), _view(run).owners.cpu())
+
+    def filled(self, run: Fitted, x: Tensor) -> Tensor:
+        return run.distance_view(x)
+
+    def map_points(self, run: Fitted) -> Callable[[Tensor], Tensor] | None:
+        return lambda x: self.seen(run, x)
+
+    def names(self, run: Fitted) -> list[str] | None:
+        """A name for each number: the column's own, and the level where there is a number for it; none on a circle."""
+        feature_of: list[tuple[str, tuple[str, ...], bool]] = []
+        for column in run.record.columns_of.used:
+            for feature in column.features:
+                feature_of.append((feature.name, column.levels, feature.likelihood.startswith("circular")))
+        owners, called = _view(run).owners.tolist(), []
+        for place, owner in enumerate(owners):
+            name, levels, circular = feature_of[owner]
+            level = place - owners.index(owner) if owners.count(owner) > 1 else len(levels) - 1
+            apart = levels and (owners.count(owner) == len(levels) or len(levels) == 2)
+            called.append("" if circular else f"{name} = {levels[level]}" if apart else name)
+        return called
+
+    def arrow(self, run: Fitted, x: Tensor) -> Any:
+        return decode(run.record.columns_of, x.numpy())
+
+
+_KINDS = {kind.name: kind for kind in (Kind(), Counts(), Cells(), Vectors(), Mixed())}
+
+
+def kind_named(name: str) -> Kind:
+    """The kind of that name.
+
+    Example:
+        >>> kind_named("cells").said
+        'counts of genes in cells, each a share of its own total'
+    """
+    return _KINDS[name]
+
+
+def kind_of(model: ModelConfig) -> Kind:
+    """The kind of rows that a model was made for.
+
+    Example:
+        >>> from horoball.vae import ModelConfig
+        >>> kind_of(ModelConfig(features=3, likelihood="poisson", log_input=True)).name
+        'counts'
+    """
+    if model.likelihood == "mixed":
+        return _KINDS["mixed"]
+    if model.unit_input:
+        return _KINDS["vectors"]
+    if model.library:
+        return _KINDS["cells"]
+    return _KINDS["counts" if model.log_input else "numbers"]
+
+
+def _view(run: Fitted) -> ColumnView:
+    return cast(ColumnView, cast(Encoder, run.model.encoder).view)
