@@ -16,6 +16,7 @@ from horoball.graphs.fit import DIRECTED_TRAINING
 from horoball.hierarchy import delta, suggest_c
 from horoball.tables.streamed import StreamedTable
 from horoball.training import TrainConfig, config
+from horoball.vae import kinds
 from horoball.vae import options as request
 from tests.cli.test_defaults import command
 
@@ -76,7 +77,7 @@ def test_the_page_on_commands_has_every_option_with_a_default_of_the_model(secti
 
 def test_what_help_says_of_automatic_defaults_is_what_is_chosen() -> None:
     said = {option.name: default_of(option) for option in command("fit").params}
-    cells, batches = request.CELLS, request._MAP_BATCHES
+    cells, batches = kinds.CELLS, request._MAP_BATCHES
     assert said["max_epochs"].startswith(f"auto, {request._LAID_OUT_STEPS} steps for maps, ")
     assert said["max_epochs"].endswith(f"; {cells.max_epochs} for cells")
     rows = f"auto, {batches[0]} to {batches[-1]} by the number of rows; {cells.batch_size} for cells"

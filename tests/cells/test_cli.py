@@ -69,8 +69,12 @@ def test_a_run_is_gone_on_with_evaluated_and_viewed(folder: Path, path: Path, tm
     assert "has covariates = [2], not []" in refused(*options)
 
 
+def test_new_cells_are_drawn_with_the_batches_and_totals_of_old_ones(folder: Path, tmp_path: Path) -> None:
+    done("sample", folder, "-o", tmp_path / "new.csv", "-n", 7)
+    assert len((tmp_path / "new.csv").read_text(encoding="utf-8").splitlines()) == 8
+
+
 def test_what_cannot_be_done_says_why(folder: Path, path: Path, tmp_path: Path) -> None:
-    assert "which the prior does not draw" in refused("sample", folder, "-o", tmp_path / "new.parquet")
     assert "has no layer 'raw'" in refused("fit", path, "-o", tmp_path / "a", "--layer", "raw", *FAST)
     assert "no column 'donor' in obs" in refused("fit", path, "-o", tmp_path / "a", "--batch", "donor", *FAST)
     rows = tmp_path / "rows.npy"

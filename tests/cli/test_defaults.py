@@ -124,14 +124,28 @@ def test_cells_are_shares_of_their_sums_where_they_are_counts(given: str, librar
 
 
 def test_an_option_that_no_fit_has_is_refused() -> None:
-    for call in (lambda: table_fit(TABLE, wings=2), lambda: graph_fit(Graph.of([(0, 1)]), wings=2)):
+    fits: list[Any] = [lambda **options: table_fit(TABLE, **options), lambda **o: graph_fit(Graph.of([(0, 1)]), **o)]
+    for call in fits:
         with pytest.raises(TypeError, match="no option 'wings'"):
-            call()
+            call(wings=2)
     with pytest.raises(ValueError, match="c must be at least 0"):
-        check_options(GraphConfig, c=-1.0)
+        check_options(GraphConfig, {"c": -1.0})
 
 
 def test_an_estimator_loaded_from_a_command_has_all_options_of_the_fit() -> None:
     options = stored_options(PoincareVAE(3, c=0.5, beta=2.0, max_epochs=1, hidden=4).fit(np.eye(8, 5)).run_.record)
     wanted = {"d": 3, "c": 0.5, "beta": 2.0, "max_epochs": 1, "hidden": (4,)}
     assert {name: options[name] for name in wanted} == wanted
+
+
+def test_the_table_of_options_has_the_types_of_the_settings() -> None:
+    from dataclasses import fields as settings_of
+
+    from horoball.options import FitOptions, GraphOptions
+    from horoball.vae.model import ModelFields
+
+    of_training = {part.name for part in settings_of(TrainConfig)}
+    for options, config in ((FitOptions, ModelConfig), (GraphOptions, GraphConfig)):
+        assert set(options.__annotations__) <= of_training | {part.name for part in settings_of(config)}
+    given = {part.name: part.type for part in settings_of(ModelConfig) if part.name != "features"}
+    assert {name: str(kind.__forward_arg__) for name, kind in ModelFields.__annotations__.items()} == given

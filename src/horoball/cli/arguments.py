@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from horoball.options import help_of
 from horoball.plugins import TABLE_FORMATS, Registry, one_of
 
 if TYPE_CHECKING:
@@ -41,7 +42,6 @@ __all__ = [
     "TableKind",
     "check_outputs",
     "check_page",
-    "given",
     "likelihood_name",
     "number",
     "posterior_name",
@@ -88,76 +88,19 @@ Na = Annotated[
 Output = Annotated[Path, typer.Option("--output", "-o", help="The file to write.")]
 TableFile = Annotated[Path, typer.Option("--output", "-o", help="The file to write: .parquet, .csv, .tsv or .jsonl.")]
 
-# Options of a fit. One that is not given is None: the defaults are those of `horoball.vae.options`, which help
-# texts repeat (tests/cli/test_defaults.py compares them). To import them here would import torch, which takes seconds.
-Dim = Annotated[
-    int | None,
-    typer.Option("--dim", help="Dimension of the ball. 2 or 3 draw a map; more keep more of the data. [default: 2]"),
-]
-Curvature = Annotated[
-    str | None,
-    typer.Option(
-        "--c",
-        help="Minus the curvature: a number, or 'learn'. Larger values leave more room for branches; 0 is the "
-        "Euclidean model. Useful: 0.1 to 5. [default: 1.0]",
-    ),
-]
-MaxEpochs = Annotated[
-    int | None,
-    typer.Option(
-        help="Maximum number of epochs. Useful: 50 to 500. [default: auto, 400 steps for maps, otherwise until the "
-        "validation loss stops falling; 200 for cells]"
-    ),
-]
-BatchSize = Annotated[
-    int | None,
-    typer.Option(
-        help="Rows per step. Larger batches take fewer steps an epoch. Useful: 32 to 4096. [default: auto, 128 to 1024 "
-        "by the number of rows; 128 for cells]"
-    ),
-]
-LearningRate = Annotated[
-    float | None,
-    typer.Option(
-        help="Learning rate of Adam. Larger values train faster, until training diverges. Useful: 1e-4 to 1e-2. "
-        "[default: auto, 0.01 for maps and 0.001 otherwise]"
-    ),
-]
-Hidden = Annotated[
-    int | None,
-    typer.Option(
-        help="Size of one hidden layer. Larger values fit finer structure and need more rows. Useful: 32 to 600. "
-        "[default: auto, two of 256 for maps, three from 8,000 rows on, and one of 200 otherwise; 128 for cells]"
-    ),
-]
-Beta = Annotated[
-    float | None,
-    typer.Option(
-        help="Weight of the KL divergence. Larger values pull the embedding to the prior. Useful: 0.1 to 10. "
-        "[default: 1.0]"
-    ),
-]
-Device = Annotated[
-    str | None,
-    typer.Option(help="Where it is computed: cpu, cuda, mps, or 'auto' for a GPU if there is one. [default: cpu]"),
-]
-Precision = Annotated[
-    str | None,
-    typer.Option(help="32-true, or bf16-mixed for matrix products in bfloat16. [default: 32-true]"),
-]
+# Options of a fit, see `horoball.options`. One that is not given is None.
+Dim = Annotated[int | None, typer.Option("--dim", help=help_of("d"))]
+Curvature = Annotated[str | None, typer.Option("--c", help=help_of("c"))]
+MaxEpochs = Annotated[int | None, typer.Option(help=help_of("max_epochs"))]
+BatchSize = Annotated[int | None, typer.Option(help=help_of("batch_size"))]
+LearningRate = Annotated[float | None, typer.Option(help=help_of("learning_rate"))]
+Hidden = Annotated[int | None, typer.Option(help=help_of("hidden"))]
+Beta = Annotated[float | None, typer.Option(help=help_of("beta"))]
+Device = Annotated[str | None, typer.Option(help=help_of("device"))]
+Precision = Annotated[str | None, typer.Option(help=help_of("precision"))]
 Seed = Annotated[int, typer.Option(help="Seed of all random numbers.")]
 Resume = Annotated[bool, typer.Option("--resume", help="Resume the run in this directory.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress bar.")]
-
-
-def given(**options: Any) -> dict[str, Any]:
-    """Options that were given; the others have their defaults elsewhere.
-
-    Example:
-        >>> given(d=2, c=None)
-        {'d': 2}
-    """
-    return {name: value for name, value in options.items() if value is not None}
 
 
 def number(option: str, text: str | None, word: str) -> float | str | None:

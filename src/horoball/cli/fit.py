@@ -30,12 +30,12 @@ from horoball.cli.arguments import (
     Resume,
     Seed,
     TableKind,
-    given,
     likelihood_name,
     number,
     posterior_name,
 )
 from horoball.cli.console import app, console, log_to_console, print_table, reports_errors, say
+from horoball.options import FitOptions, help_of
 
 if TYPE_CHECKING:
     from horoball.vae.options import TableRecord
@@ -110,30 +110,23 @@ def fit(
         str | None,
         typer.Option(
             callback=posterior_name,
-            help="Posterior family: riemannian, wrapped or one of a plugin. [default: riemannian; wrapped for cells]",
+            help=help_of("posterior"),
         ),
     ] = None,
     likelihood: Annotated[
         str | None,
         typer.Option(
             callback=likelihood_name,
-            help="Likelihood of the observations: normal for real numbers, bernoulli for values in [0, 1], poisson or "
-            "negative_binomial for counts, zero_inflated_negative_binomial or zero_inflated_gamma for counts with more "
-            "zeros or with fractions, categorical, ordinal or circular for codes 0, 1, 2 …, log_normal for positive "
-            "numbers, von_mises_fisher for vectors, mixed for one per column (see --columns), or a plugin's. 'auto' "
-            "chooses by the values, and prints its choice. [default: auto]",
+            help=help_of("likelihood"),
         ),
     ] = None,
     decoder: Annotated[
         DecoderName | None,
-        typer.Option(help="First layer of the decoder; 'gyroplane' is the paper's. [default: gyroplane]"),
+        typer.Option(help=help_of("decoder")),
     ] = None,
     prior_scale: Annotated[
         str | None,
-        typer.Option(
-            help="Standard deviation of the prior: a number, or 'learn'. Larger values spread the embedding. "
-            "Useful: 0.5 to 2. [default: 1.0]"
-        ),
+        typer.Option(help=help_of("prior_scale")),
     ] = None,
     label: Label = None,
     id_: Id = None,
@@ -171,29 +164,19 @@ def fit(
     beta: Beta = None,
     distance_weight: Annotated[
         str | None,
-        typer.Option(
-            help="Weight of a map's layout, which keeps distances and neighbors: a number, or 'auto', 5 a feature "
-            "for maps. Larger values make a more faithful map at the cost of the likelihood; 0 is the paper's "
-            "objective. [default: auto]"
-        ),
+        typer.Option(help=help_of("distance_weight")),
     ] = None,
     locality: Annotated[
         float | None,
-        typer.Option(
-            help="From global to local: share of neighbors in the layout. 0 keeps distances, 1 nearest "
-            "neighbors. [default: 0.5; 0.0 for cells]"
-        ),
+        typer.Option(help=help_of("locality")),
     ] = None,
     validation: Annotated[
         float | None,
-        typer.Option(help="Fraction of the rows held out for early stopping. Useful: 0.05 to 0.2. [default: 0.1]"),
+        typer.Option(help=help_of("validation")),
     ] = None,
     patience: Annotated[
         int | None,
-        typer.Option(
-            help="Epochs without a lower validation loss before stopping; 0 for never. Useful: 10 to 50. [default: "
-            "auto, 0 for maps and 20 otherwise, 160 steps at least]"
-        ),
+        typer.Option(help=help_of("patience")),
     ] = None,
     device: Device = None,
     precision: Precision = None,
@@ -220,27 +203,27 @@ def fit(
     from horoball.vae.train import train
 
     log_to_console()
-    options = given(
-        d=dim,
-        c=number("--c", c, "learn"),
-        posterior=posterior,
-        likelihood=likelihood,
-        decoder=decoder and decoder.value,
-        prior_scale=number("--prior-scale", prior_scale, "learn"),
-        hidden=hidden,
-        beta=beta,
-        distance_weight=number("--distance-weight", distance_weight, "auto"),
-        locality=locality,
-        max_epochs=max_epochs,
-        batch_size=batch_size,
-        learning_rate=learning_rate,
-        validation=validation,
-        patience=patience,
-        device=device,
-        precision=precision,
-        seed=seed,
-    )
-    check_options(ModelConfig, **options)
+    options: FitOptions = {
+        "d": dim,
+        "c": number("--c", c, "learn"),
+        "posterior": posterior,
+        "likelihood": likelihood,
+        "decoder": None if decoder is None else decoder.value,
+        "prior_scale": number("--prior-scale", prior_scale, "learn"),
+        "hidden": hidden,
+        "beta": beta,
+        "distance_weight": number("--distance-weight", distance_weight, "auto"),
+        "locality": locality,
+        "max_epochs": max_epochs,
+        "batch_size": batch_size,
+        "learning_rate": learning_rate,
+        "validation": validation,
+        "patience": patience,
+        "device": device,
+        "precision": precision,
+        "seed": seed,
+    }
+    check_options(ModelConfig, options)
     # One that is locked or cannot be written to is refused before the data are read; a new one is made after.
     with only_run(output if output.is_dir() else None):
         check_output_dir(output, resume=resume)

@@ -22,11 +22,11 @@ from horoball.cli.arguments import (
     Seed,
     TableFile,
     check_outputs,
-    given,
     number,
     save_page,
 )
 from horoball.cli.console import Commands, app, console, log_to_console, print_table, reports_errors, say
+from horoball.options import GraphOptions, help_of
 
 if TYPE_CHECKING:
     from horoball.graphs.lineage import Lineage, Relatives
@@ -69,14 +69,11 @@ def fit_graph(
     c: Curvature = None,
     encoder: Annotated[
         Encoder | None,
-        typer.Option(
-            help="'free' learns a posterior for each node, 'gcn' computes it by graph convolutions, as in the paper; "
-            "'auto' is 'gcn' for nodes with features. [default: auto]"
-        ),
+        typer.Option(help=help_of("encoder", GraphOptions)),
     ] = None,
     distribution: Annotated[
         Distribution | None,
-        typer.Option("--edges", help="Edge probability by distance; 'tanh' is the paper's. [default: fermi_dirac]"),
+        typer.Option("--edges", help=help_of("edges", GraphOptions)),
     ] = None,
     directed: Annotated[
         bool,
@@ -92,10 +89,7 @@ def fit_graph(
     ] = True,
     prior_scale: Annotated[
         str | None,
-        typer.Option(
-            help="Standard deviation of the prior: a number, or 'learn'. Larger values spread the nodes. "
-            "Useful: 0.5 to 3. [default: learn]"
-        ),
+        typer.Option(help=help_of("prior_scale", GraphOptions)),
     ] = None,
     features: Annotated[
         str | None,
@@ -119,13 +113,9 @@ def fit_graph(
     ] = 0.0,
     max_epochs: Annotated[
         int | None,
-        typer.Option(
-            help="Number of epochs. Larger values train longer. [default: 1000; 300 for a taxonomy; 800 for 'gcn']"
-        ),
+        typer.Option(help=help_of("max_epochs", GraphOptions)),
     ] = None,
-    batch_size: Annotated[
-        int | None, typer.Option(help="Edges per step. Smaller batches need less memory. [default: all]")
-    ] = None,
+    batch_size: Annotated[int | None, typer.Option(help=help_of("batch_size", GraphOptions))] = None,
     non_edges: Annotated[
         str | None,
         typer.Option(
@@ -135,21 +125,15 @@ def fit_graph(
     ] = None,
     learning_rate: Annotated[
         float | None,
-        typer.Option(
-            help="Learning rate of Adam. Larger values train faster, until training diverges. "
-            "[default: 0.2, falling to 0.01; 0.02 for a taxonomy; 0.01 for 'gcn']"
-        ),
+        typer.Option(help=help_of("learning_rate", GraphOptions)),
     ] = None,
     hidden: Annotated[
         int | None,
-        typer.Option(help="Size of the hidden layer of 'gcn'. Larger values fit finer structure. [default: 32]"),
+        typer.Option(help=help_of("hidden", GraphOptions)),
     ] = None,
     beta: Annotated[
         float | None,
-        typer.Option(
-            help="Weight of the KL divergence. Larger values pull the nodes to the prior and blur ranks. "
-            "Useful: 0.01 to 10. [default: 1.0; 0.1 if directed]"
-        ),
+        typer.Option(help=help_of("beta", GraphOptions)),
     ] = None,
     device: Device = None,
     seed: Seed = 0,
@@ -171,22 +155,22 @@ def fit_graph(
 
     log_to_console()
     check_output_dir(output, resume=resume, graph=True)  # before the data are read
-    options = given(
-        d=dim,
-        c=number("--c", c, "learn"),
-        encoder=encoder and encoder.value,
-        edges=distribution and distribution.value,
-        prior_scale=number("--prior-scale", prior_scale, "learn"),
-        hidden=hidden,
-        transitive=transitive,
-        beta=beta,
-        max_epochs=max_epochs,
-        batch_size=batch_size,
-        learning_rate=learning_rate,
-        device=device,
-        seed=seed,
-    )
-    check_options(GraphConfig, **options)
+    options: GraphOptions = {
+        "d": dim,
+        "c": number("--c", c, "learn"),
+        "encoder": None if encoder is None else encoder.value,
+        "edges": None if distribution is None else distribution.value,
+        "prior_scale": number("--prior-scale", prior_scale, "learn"),
+        "hidden": hidden,
+        "transitive": transitive,
+        "beta": beta,
+        "max_epochs": max_epochs,
+        "batch_size": batch_size,
+        "learning_rate": learning_rate,
+        "device": device,
+        "seed": seed,
+    }
+    check_options(GraphConfig, options)
     drawn: Any = GRAPHS.non_edges if non_edges is None else None if non_edges == "all" else non_edges
     if non_edges not in (None, "all", "auto"):
         if not non_edges.isdecimal():

@@ -28,7 +28,6 @@ from horoball.cli.arguments import (
     TableKind,
     check_outputs,
     check_page,
-    given,
     save_page,
 )
 from horoball.cli.console import app, bar, print_table, reports_errors, say
@@ -245,7 +244,7 @@ def view(
     from horoball.viewer.run import view_files
 
     options: dict[str, Any] = {"features": column or (), "names": names, "image_shape": image_shape, "title": title}
-    options |= given(device=device, na=gap_words(na))
+    options |= {"na": gap_words(na)} | ({} if device is None else {"device": device})
     check_outputs(output, force=force, reads=[data, names], run=run, command="view")
     check_page(output)
     page = view_files(run, data, **options)
@@ -302,8 +301,8 @@ def report(
     check_page(output)
     check_files((output, numbers_of(output)), reads=[data], replace=force or is_report(output))
     table = read(data, label, kind=kind.rows, ids=id_, na=gap_words(na), vectors=column)
-    options = given(d=dim, hidden=hidden, max_epochs=max_epochs, device=device)
-    model, config = table_fit(table, **options)  # as `horoball fit` does
+    # As `horoball fit` does.
+    model, config = table_fit(table, d=dim, hidden=hidden, max_epochs=max_epochs, device=device)
     with bar("Models trained", "No report was written.") as told:
         made = make_report(table, config, name=title_of(data), model=model, c=c, seeds=seeds, told=told)
     numbers = write_report(made, output)

@@ -47,9 +47,6 @@ def graph_tree(run: GraphRun, *, seed: int = 0, **options: Any) -> Tree:
     return grow([latent_source([posterior])], None, rng=np.random.default_rng(seed), **options)
 
 
-_APART = ("n_components", "non_edges", "random_state", "verbose")  # parameters that are not settings of the same name
-
-
 class PoincareGraphVAE(BaseEstimator):
     """A variational graph auto-encoder on the Poincaré ball: from edges to coordinates of every node.
 
@@ -150,10 +147,24 @@ class PoincareGraphVAE(BaseEstimator):
             Graph(nodes=3, edges=2)
         """
         graph = read_graph(X, features, directed=self.directed)
-        options = {name: value for name, value in self.get_params().items() if name not in _APART}
         with called(d="n_components"), watched(self.verbose) as progress:
-            seed = seed_from(self.random_state)
-            model, config = graph_fit(graph, d=self.n_components, seed=seed, **options)
+            model, config = graph_fit(
+                graph,
+                d=self.n_components,
+                c=self.c,
+                encoder=self.encoder,
+                edges=self.edges,
+                posterior=self.posterior,
+                hidden=self.hidden,
+                prior_scale=self.prior_scale,
+                transitive=self.transitive,
+                beta=self.beta,
+                max_epochs=self.max_epochs,
+                batch_size=self.batch_size,
+                learning_rate=self.learning_rate,
+                device=self.device,
+                seed=seed_from(self.random_state),
+            )
             self._take(train_graph(graph, model, config, non_edges=self.non_edges, progress=progress))
         return self
 
@@ -303,7 +314,7 @@ class PoincareGraphVAE(BaseEstimator):
         """Read a model back from a folder that `save` or `horoball graph fit` wrote."""
         run = GraphRun.load(Path(folder))
         options = stored_options(run.record)
-        params = {name: options[name] for name in cls._get_param_names() if name not in _APART}
+        params = {name: options[name] for name in cls._get_param_names() if name in options}
         estimator = cls(options["d"], non_edges=run.record.non_edges, **params)
         estimator._take(run)
         return estimator

@@ -14,7 +14,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self, Unpack
 
 import torch
 from torch import Tensor
@@ -26,6 +26,7 @@ from horoball.graphs.fit import FREE_TRAINING, fit_graph, training_for
 from horoball.graphs.graph import Graph, transitive_closure
 from horoball.graphs.model import FreeEncoder, GraphConfig, GraphVAE
 from horoball.graphs.start import place_nodes
+from horoball.options import GraphOptions
 from horoball.process import memory_asked
 from horoball.storage.checkpoint import (
     load_checkpoint,
@@ -43,7 +44,7 @@ from horoball.storage.whole import only_run
 from horoball.training.config import FitRecord, TrainConfig
 from horoball.training.progress import Progress
 from horoball.training.state import FINAL, GRAPH, LAST, check_output_dir, stored_history
-from horoball.vae.options import split_options
+from horoball.vae.options import given, split_options
 
 __all__ = ["GRAPHS", "GraphRecord", "GraphRun", "encoder_for", "graph_fit", "non_edges_for", "train_graph"]
 
@@ -377,13 +378,12 @@ class GraphDefaults(NamedTuple):
 GRAPHS = GraphDefaults()
 
 
-def graph_fit(graph: Graph, **options: Any) -> tuple[dict[str, Any], TrainConfig]:
+def graph_fit(graph: Graph, **options: Unpack[GraphOptions]) -> tuple[dict[str, Any], TrainConfig]:
     """Fields of `GraphConfig` and the training settings for a graph, as `train_graph` takes them.
 
     Args:
         graph: The graph.
-        options: Any fields of `GraphConfig` and `TrainConfig`. c and prior_scale may be "learn", encoder may be "auto";
-            training options that are None take the default of the encoder.
+        options: See `horoball.options`. c and prior_scale may be "learn", encoder may be "auto".
 
     Example:
         >>> model, training = graph_fit(Graph.of([(0, 1)]), d=5)
@@ -391,7 +391,7 @@ def graph_fit(graph: Graph, **options: Any) -> tuple[dict[str, Any], TrainConfig
         ('free', True, 1000)
     """
     defaults = {name: value for name, value in GRAPHS._asdict().items() if name != "non_edges"}
-    model, training = split_options(defaults | options, GraphConfig)
+    model, training = split_options(defaults | given(options), GraphConfig)
     model["directed"] = graph.directed
     model["transitive"] = graph.directed and model["transitive"]
     if model["encoder"] == "auto":

@@ -25,6 +25,7 @@ from horoball.training.bounds import log_likelihood
 from horoball.training.config import TrainConfig
 from horoball.trees.tree import Tree
 from horoball.trees.verdict import Verdict
+from horoball.vae.model import ModelFields
 from horoball.vae.run import Run
 from horoball.vae.train import train
 from horoball.vae.tree import table_tree
@@ -126,7 +127,7 @@ def difference(hyperbolic: list[float], euclidean: list[float]) -> Difference:
 
 def compare_geometries(
     table: ArrayTable,
-    model: dict[str, Any],
+    model: ModelFields,
     config: TrainConfig,
     *,
     c: float = 1.0,
@@ -267,7 +268,7 @@ def make_report(
     config: TrainConfig,
     *,
     name: str = "",
-    model: dict[str, Any] | None = None,
+    model: ModelFields | None = None,
     c: float = 1.0,
     seeds: int = 3,
     told: Callable[[int, int], None] | None = None,

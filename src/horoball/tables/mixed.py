@@ -106,7 +106,7 @@ def _read_array(
     profiles = profile_batches(frame.schema, frame.to_batches(), where, options.na)
     schema = guess_schema(profiles, kinds, where, gaps=options.na)
     uniform = schema_if_uniform(schema, profiles, given=bool(kinds) or apart)
-    if uniform is not None and not uniform.skipped:
+    if (uniform is not None and not uniform.skipped) or held.rows == 0 or _same_rows(profiles):
         return held
     if uniform is not None:
         table: Table = numbers_of(frame, ReadOptions(columns=uniform.names), where)
@@ -116,6 +116,11 @@ def _read_array(
         table = _table(frame, _usable(schema, where), Chosen(list(frame.column_names), None, None, "row"))
     table.labels = held.labels
     return table
+
+
+def _same_rows(profiles: Sequence[Profile]) -> bool:
+    """Whether all rows are the same, which a fit refuses in its own words."""
+    return all(profile.distinct == 1 and not profile.missing for profile in profiles)
 
 
 def _dense(table: Table) -> np.ndarray | None:

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from horoball.geometry.ball import PoincareBall
 from horoball.geometry.random import generator_for, seed_from, shared
+from horoball.options import FitOptions
 from horoball.storage.checkpoint import check_fields, reject_incomplete
 from horoball.storage.settings import Range, Settings, called
 from horoball.tables.filling import fill_data_frame, fill_table, gaps_of
@@ -39,14 +40,6 @@ from horoball.vae.tree import load_places, places_of, save_places, table_points,
 __all__ = ["PoincareVAE"]
 
 _NAMES = {"d": "n_components", "validation": "validation_fraction"}  # of settings, where scikit-learn has others
-_OWN = (
-    "random_state",
-    "verbose",
-    "kind",
-    "columns",
-    "na",
-    "warm_start",
-)  # no settings of the model or its training
 _SETTINGS = {name: setting for setting, name in _NAMES.items()}
 
 
@@ -202,12 +195,30 @@ class PoincareVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TakesRows):
         """
         return self._fit(X, getattr(self, "run_", None), max_epochs=1, validation=0.0)
 
-    def _fit(self, X: Any, warm: Run | None, **changes: Any) -> Self:
+    def _fit(self, X: Any, warm: Run | None, *, max_epochs: int | None = None, validation: float | None = None) -> Self:
         table = self._fitted_table(X) if warm is None else self._table(X)
-        params = {name: value for name, value in self.get_params().items() if name not in _OWN}
-        options = {_SETTINGS.get(name, name): value for name, value in params.items()}
+        options: FitOptions = {
+            "d": self.n_components,
+            "c": self.c,
+            "posterior": self.posterior,
+            "likelihood": self.likelihood,
+            "decoder": self.decoder,
+            "hidden": self.hidden,
+            "prior_scale": self.prior_scale,
+            "beta": self.beta,
+            "distance_weight": self.distance_weight,
+            "locality": self.locality,
+            "max_epochs": max_epochs or self.max_epochs,
+            "batch_size": self.batch_size,
+            "learning_rate": self.learning_rate,
+            "validation": self.validation_fraction if validation is None else validation,
+            "patience": self.patience,
+            "device": self.device,
+            "precision": self.precision,
+            "seed": seed_from(self.random_state),
+        }
         with called(**_NAMES), watched(self.verbose) as progress:
-            model, config = table_fit(table, seed=seed_from(self.random_state), **(options | changes))
+            model, config = table_fit(table, **options)
             return self._take(train(table, model, config, warm=warm, progress=progress))
 
     def _take(self, run: Run) -> Self:

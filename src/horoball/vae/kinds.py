@@ -19,7 +19,7 @@ from horoball.tables.read import KINDS
 from horoball.tables.table import Table
 from horoball.training.config import TrainConfig
 from horoball.vae.encoder import ColumnView, Encoder, network_input
-from horoball.vae.model import VAE, ModelConfig
+from horoball.vae.model import VAE, ModelConfig, ModelFields
 from horoball.vae.residuals import even_columns
 from horoball.vae.start import Start, mixed_start, uniform_start
 
@@ -93,7 +93,7 @@ class Kind:
         """What rows of the kind are, in words."""
         return KINDS[self.name]
 
-    def start(self, table: Table, fields: dict[str, Any]) -> Start:
+    def start(self, table: Table, fields: ModelFields) -> Start:
         """How a model of such a table starts."""
         return uniform_start(table, fields)
 
@@ -174,7 +174,7 @@ class Mixed(Kind):
 
     name = "mixed"
 
-    def start(self, table: Table, fields: dict[str, Any]) -> Start:
+    def start(self, table: Table, fields: ModelFields) -> Start:
         return mixed_start(table, fields)
 
     def seen(self, run: Fitted, x: Tensor) -> Tensor:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypedDict
 
 import torch
 from torch import Tensor, nn
@@ -22,7 +22,7 @@ from horoball.nn.mlp import linear, mlp
 from horoball.storage.settings import Range, Settings
 from horoball.vae.encoder import LATENT_RANGES, Conditioning, Encoder, Prior, one_hot
 
-__all__ = ["DECODERS", "VAE", "Decoder", "ModelConfig"]
+__all__ = ["DECODERS", "VAE", "Decoder", "ModelConfig", "ModelFields"]
 
 DECODERS = ("gyroplane", "log0", "mlp")
 
@@ -109,6 +109,33 @@ class Decoder(nn.Module):
         """Set the last bias, so that the model starts from the data's mean (App. C.2)."""
         last = self.network[len(self.network) - 1]
         last.bias.copy_(output)
+
+
+class ModelFields(TypedDict, total=False):
+    """Fields of `ModelConfig` that are given before the rows are known; others have their defaults or follow from them.
+
+    Example:
+        >>> fields: ModelFields = {"d": 2, "hidden": (64,)}
+    """
+
+    d: int
+    c: float
+    learn_c: bool
+    posterior: str
+    scale: str
+    prior_scale: float
+    learn_prior: bool
+    likelihood: str
+    learn_scale: bool
+    classes: int | None
+    log_input: bool
+    decoder: str
+    hidden: tuple[int, ...]
+    covariates: tuple[int, ...]
+    library: bool
+    input_limit: float
+    unit_input: bool
+    columns: str
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,12 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
 from numbers import Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Unpack, cast
 
 import numpy as np
 
 from horoball.likelihoods.likelihood import LIKELIHOODS
+from horoball.options import FitOptions, GraphOptions
 from horoball.storage.checkpoint import check_fields
 from horoball.storage.settings import SettingError, Settings
 from horoball.tables.read import Reading
@@ -24,13 +25,14 @@ from horoball.tables.table import Table
 from horoball.training.config import FitRecord, TrainConfig, short_value
 from horoball.vae.kinds import TABLES, Kind, kind_named, kind_of
 from horoball.vae.layout import searches_all_pairs
-from horoball.vae.model import ModelConfig
+from horoball.vae.model import ModelConfig, ModelFields
 
 __all__ = [
     "TableRecord",
     "check_options",
     "curvature_fields",
     "distance_weight",
+    "given",
     "map_hidden",
     "map_weight",
     "pace",
@@ -154,13 +156,13 @@ _MANY_ROWS = 8000  # from which the layout has details that take a third layer t
 _NO_LIMIT = 10_000  # epochs: training stops by itself before
 
 
-def table_fit(table: Table, **options: Any) -> tuple[dict[str, Any], TrainConfig]:
+def table_fit(table: Table, **options: Unpack[FitOptions]) -> tuple[ModelFields, TrainConfig]:
     """Fields of `ModelConfig` and the training settings for a table, as `vae.train.train` takes them.
 
     Args:
         table: Rows; their kind has defaults of its own.
-        options: Any fields of `ModelConfig` and `TrainConfig`. c and prior_scale may be "learn"; distance_weight,
-            likelihood, hidden, batch_size, learning_rate, max_epochs and patience may be "auto".
+        options: See `horoball.options`. c and prior_scale may be "learn"; distance_weight, likelihood, hidden,
+            batch_size, learning_rate, max_epochs and patience may be "auto".
 
     Example:
         >>> from horoball.tables import ArrayTable
@@ -171,7 +173,7 @@ def table_fit(table: Table, **options: Any) -> tuple[dict[str, Any], TrainConfig
         (5, 200.0, 128)
     """
     defaults = kind_named(table.kind).defaults
-    model, training = split_options(TABLES._asdict() | defaults | options, ModelConfig)
+    model, training = split_options(TABLES._asdict() | defaults | given(options), ModelConfig)
     if model["likelihood"] == "auto":  # numbers alone do not say that they are directions, or what a count is out of
         model["likelihood"] = defaults.get("likelihood", "auto")
     if table.kind == "cells" and "library" in LIKELIHOODS[model["likelihood"]].options:
@@ -180,7 +182,7 @@ def table_fit(table: Table, **options: Any) -> tuple[dict[str, Any], TrainConfig
     training["distance_weight"] = distance_weight(weight, table, model.get("d", ModelConfig.d), library=library)
     if isinstance(model["hidden"], str) and model["hidden"] == "auto":
         model["hidden"] = map_hidden(table) if training["distance_weight"] > 0 else ModelConfig.hidden
-    return model, TrainConfig(**(training | pace(table, training)))
+    return cast(ModelFields, model), TrainConfig(**(training | pace(table, training)))
 
 
 def map_hidden(table: Table) -> tuple[int, ...]:
@@ -250,21 +252,31 @@ def stored_options(record: FitRecord) -> dict[str, Any]:
     return model | training
 
 
-def check_options(kind: type[Settings], **options: Any) -> None:
+def check_options(kind: type[Settings], options: FitOptions | GraphOptions) -> None:
     """Refuse options out of range, for callers that have long work to do before the fit.
 
     Example:
-        >>> check_options(ModelConfig, c="learn", beta=-1.0)
+        >>> check_options(ModelConfig, {"c": "learn", "beta": -1.0})
         Traceback (most recent call last):
         ...
         horoball.storage.settings.SettingError: beta must be at least 0 and at most 1e+06, got -1.0. ...
     """
-    model, training = split_options(options, kind)
+    model, training = split_options(given(options), kind)
     for name, value in model.items():
         kind.checked(name, value)
     for name, value in training.items():
         if value != "auto":
             TrainConfig.checked(name, value)
+
+
+def given(options: FitOptions | GraphOptions) -> dict[str, Any]:
+    """The options that are not None.
+
+    Example:
+        >>> given({"d": 2, "c": None})
+        {'d': 2}
+    """
+    return {name: value for name, value in options.items() if value is not None}
 
 
 def split_options(options: dict[str, Any], kind: type[Settings]) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -24,7 +24,7 @@ from horoball.tables.table import Table
 from horoball.training.bounds import elbo, log_likelihood
 from horoball.training.state import FINAL, LAST, stored_history
 from horoball.vae.encoder import ColumnView, Conditioning, Encoder, one_hot
-from horoball.vae.model import VAE
+from horoball.vae.model import VAE, ModelFields
 from horoball.vae.options import TableRecord
 from horoball.vae.residuals import RESIDUALS, far_report, filled_points, stored_residuals
 from horoball.vae.start import Start
@@ -250,7 +250,12 @@ class Run:
     def as_start(self) -> Start:
         """The start of another fit to rows with the same columns."""
         fields = {name: value for name, value in self.record.model.as_dict().items() if name != "features"}
-        return Start(fields, self.scaler, self.record.whole, lambda likelihood: torch.zeros(likelihood.outputs))
+        return Start(
+            cast(ModelFields, fields),
+            self.scaler,
+            self.record.whole,
+            lambda likelihood: torch.zeros(likelihood.outputs),
+        )
 
     def save(self, folder: Path) -> None:
         """Write the model to a folder."""

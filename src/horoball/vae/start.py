@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import torch
 from torch import Tensor
@@ -28,14 +28,14 @@ from horoball.tables.outliers import Spread, report_outliers
 from horoball.tables.scaling import Standardizer, Summary, common_spread, input_limit, summarize
 from horoball.tables.table import Table
 from horoball.vae.encoder import Encoder, network_input, one_hot
-from horoball.vae.model import VAE, Decoder
+from horoball.vae.model import VAE, Decoder, ModelFields
 
 __all__ = ["Start", "mixed_start", "observed_fields", "start_at_category_means", "uniform_scaler", "uniform_start"]
 
 _log = logging.getLogger("horoball")
 
 
-def observed_fields(fields: dict[str, Any], summary: Summary) -> dict[str, Any]:
+def observed_fields(fields: ModelFields, summary: Summary) -> ModelFields:
     """Fields of `ModelConfig` with those that depend on the numbers: what is given stays, if the numbers suit it.
 
     Args:
@@ -53,8 +53,8 @@ def observed_fields(fields: dict[str, Any], summary: Summary) -> dict[str, Any]:
         name, why = guess_likelihood(summary)
         _log.info("Likelihood: %s, because %s.", name, why)
     kind = LIKELIHOODS[name]
-    kind.check(summary, **{option: fields[option] for option in kind.options if option in fields})
-    return kind.fields(summary) | fields | {"likelihood": name}
+    kind.check(summary, **{option: value for option, value in fields.items() if option in kind.options})
+    return cast(ModelFields, kind.fields(summary) | fields | {"likelihood": name})
 
 
 _ROWS = 1.0  # with the mean of all, added to each category: a gene that few rows do not show is not impossible there
@@ -133,13 +133,13 @@ class Start(NamedTuple):
         {'d': 2}
     """
 
-    fields: dict[str, Any]  # of `ModelConfig`
+    fields: ModelFields  # of `ModelConfig`
     scaler: Standardizer | None
     whole: bool  # whether all values are whole numbers
     apply: Callable[[Any], Tensor]  # starts what a likelihood learns, and returns the decoder's first output
 
 
-def uniform_start(table: Table, model: dict[str, Any]) -> Start:
+def uniform_start(table: Table, model: ModelFields) -> Start:
     """Look through a table of numbers, and choose its likelihood, how it is scaled and where training starts.
 
     Args:
@@ -189,7 +189,7 @@ def uniform_scaler(spread: Spread) -> Standardizer:
     return Standardizer(spread.mean, common.repeat(len(spread.std)), spread.limit)
 
 
-def mixed_start(table: Table, model: dict[str, Any]) -> Start:
+def mixed_start(table: Table, model: ModelFields) -> Start:
     """Look through a mixed table, and choose how its columns are scaled and where training starts.
 
     Real numbers are standardized by those that are there; positive ones are divided by their geometric mean; other
@@ -231,7 +231,7 @@ def mixed_start(table: Table, model: dict[str, Any]) -> Start:
     return Start(fields, scaler, False, apply)
 
 
-def _likelihoods(table: Table, model: dict[str, Any]) -> list[str]:
+def _likelihoods(table: Table, model: ModelFields) -> list[str]:
     """The likelihood of each feature: that of its column's kind, or the one that is given for a table of numbers."""
     assert table.schema is not None  # noqa: S101
     tokens = [feature.likelihood for feature in table.schema.features]

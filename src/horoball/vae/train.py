@@ -28,7 +28,7 @@ from horoball.training.state import LAST, State, check_output_dir, check_resumab
 from horoball.vae.distances import ChordPoints, DistanceTerm, PlaceTerm, chord_distance
 from horoball.vae.kinds import kind_named
 from horoball.vae.map_term import head_start, with_map_term
-from horoball.vae.model import VAE, Decoder, ModelConfig
+from horoball.vae.model import VAE, Decoder, ModelConfig, ModelFields
 from horoball.vae.options import TableRecord
 from horoball.vae.residuals import RESIDUAL_ROWS, residual_covariance
 from horoball.vae.run import Run
@@ -173,7 +173,7 @@ def fit(
 
 def train(
     table: Table,
-    model: dict[str, Any],
+    model: ModelFields,
     config: TrainConfig,
     folder: Path | None = None,
     *,
@@ -213,7 +213,7 @@ def train(
 
 def _train(
     table: Table,
-    model: dict[str, Any],
+    model: ModelFields,
     config: TrainConfig,
     folder: Path | None,
     names: dict[str, Any],

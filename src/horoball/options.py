@@ -1,0 +1,209 @@
+"""The options of a fit: one table of names, types and help, for the command, the estimators and the docs.
+
+A default has one home, the field of `ModelConfig`, `GraphConfig` or `TrainConfig`, which also has the range; where a
+kind of rows differs from it, `horoball.vae.kinds` says so. This module knows none of them, so that `--help` needs no
+torch; tests/cli/test_defaults.py compares what the help says with what is done.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, NamedTuple, TypedDict, get_type_hints
+
+__all__ = ["FitOptions", "GraphOptions", "Help", "help_of"]
+
+
+class Help(NamedTuple):
+    """What an option does, and its default in words.
+
+    Example:
+        >>> print(Help("Weight of the KL divergence.", "1.0"))
+        Weight of the KL divergence. [default: 1.0]
+    """
+
+    does: str
+    default: str
+
+    def __str__(self) -> str:
+        return f"{self.does} [default: {self.default}]"
+
+
+# Options of tables and of graphs.
+_Dimension = Annotated[int | None, Help("Dimension of the ball. 2 or 3 draw a map; more keep more of the data.", "2")]
+_Curvature = Annotated[
+    float | str | None,
+    Help(
+        "Minus the curvature: a number, or 'learn'. Larger values leave more room for branches; 0 is the Euclidean "
+        "model. Useful: 0.1 to 5.",
+        "1.0",
+    ),
+]
+_Device = Annotated[
+    str | None, Help("Where it is computed: cpu, cuda, mps, or 'auto' for a GPU if there is one.", "cpu")
+]
+_Precision = Annotated[str | None, Help("32-true, or bf16-mixed for matrix products in bfloat16.", "32-true")]
+_Seed = Annotated[int | None, Help("Seed of all random numbers.", "0")]
+
+
+class FitOptions(TypedDict, total=False):
+    """Options of a fit to a table. One that is not given, or None, has the default of the rows' kind.
+
+    Example:
+        >>> options: FitOptions = {"d": 2, "c": "learn"}
+    """
+
+    d: _Dimension
+    c: _Curvature
+    posterior: Annotated[
+        str | None, Help("Posterior family: riemannian, wrapped or one of a plugin.", "riemannian; wrapped for cells")
+    ]
+    likelihood: Annotated[
+        str | None,
+        Help(
+            "Likelihood of the observations: normal for real numbers, bernoulli for values in [0, 1], poisson or "
+            "negative_binomial for counts, zero_inflated_negative_binomial or zero_inflated_gamma for counts with more "
+            "zeros or with fractions, categorical, ordinal or circular for codes 0, 1, 2 …, log_normal for positive "
+            "numbers, von_mises_fisher for vectors, mixed for one per column (see --columns), or a plugin's. 'auto' "
+            "chooses by the values, and prints its choice.",
+            "auto",
+        ),
+    ]
+    decoder: Annotated[str | None, Help("First layer of the decoder; 'gyroplane' is the paper's.", "gyroplane")]
+    prior_scale: Annotated[
+        float | str | None,
+        Help(
+            "Standard deviation of the prior: a number, or 'learn'. Larger values spread the embedding. Useful: 0.5 to "
+            "2.",
+            "1.0",
+        ),
+    ]
+    hidden: Annotated[
+        int | tuple[int, ...] | str | None,
+        Help(
+            "Size of one hidden layer. Larger values fit finer structure and need more rows. Useful: 32 to 600.",
+            "auto, two of 256 for maps, three from 8,000 rows on, and one of 200 otherwise; 128 for cells",
+        ),
+    ]
+    beta: Annotated[
+        float | None,
+        Help("Weight of the KL divergence. Larger values pull the embedding to the prior. Useful: 0.1 to 10.", "1.0"),
+    ]
+    distance_weight: Annotated[
+        float | str | None,
+        Help(
+            "Weight of a map's layout, which keeps distances and neighbors: a number, or 'auto', 5 a feature for maps. "
+            "Larger values make a more faithful map at the cost of the likelihood; 0 is the paper's objective.",
+            "auto",
+        ),
+    ]
+    locality: Annotated[
+        float | None,
+        Help(
+            "From global to local: share of neighbors in the layout. 0 keeps distances, 1 nearest neighbors.",
+            "0.5; 0.0 for cells",
+        ),
+    ]
+    max_epochs: Annotated[
+        int | str | None,
+        Help(
+            "Maximum number of epochs. Useful: 50 to 500.",
+            "auto, 400 steps for maps, otherwise until the validation loss stops falling; 200 for cells",
+        ),
+    ]
+    batch_size: Annotated[
+        int | str | None,
+        Help(
+            "Rows per step. Larger batches take fewer steps an epoch. Useful: 32 to 4096.",
+            "auto, 128 to 1024 by the number of rows; 128 for cells",
+        ),
+    ]
+    learning_rate: Annotated[
+        float | str | None,
+        Help(
+            "Learning rate of Adam. Larger values train faster, until training diverges. Useful: 1e-4 to 1e-2.",
+            "auto, 0.01 for maps and 0.001 otherwise",
+        ),
+    ]
+    validation: Annotated[
+        float | None, Help("Fraction of the rows held out for early stopping. Useful: 0.05 to 0.2.", "0.1")
+    ]
+    patience: Annotated[
+        int | str | None,
+        Help(
+            "Epochs without a lower validation loss before stopping; 0 for never. Useful: 10 to 50.",
+            "auto, 0 for maps and 20 otherwise, 160 steps at least",
+        ),
+    ]
+    device: _Device
+    precision: _Precision
+    seed: _Seed
+
+
+class GraphOptions(TypedDict, total=False):
+    """Options of a fit to a graph. One that is not given, or None, has the default of the encoder.
+
+    Example:
+        >>> options: GraphOptions = {"d": 2, "encoder": "gcn"}
+    """
+
+    d: _Dimension
+    c: _Curvature
+    encoder: Annotated[
+        str | None,
+        Help(
+            "'free' learns a posterior for each node, 'gcn' computes it by graph convolutions, as in the paper; 'auto' "
+            "is 'gcn' for nodes with features.",
+            "auto",
+        ),
+    ]
+    posterior: Annotated[str | None, Help("Posterior family: riemannian, wrapped or one of a plugin.", "riemannian")]
+    edges: Annotated[str | None, Help("Edge probability by distance; 'tanh' is the paper's.", "fermi_dirac")]
+    transitive: Annotated[
+        bool | None,
+        Help(
+            "With --directed: a parent's parents are ancestors, as in a taxonomy without cycles, and all pairs of node "
+            "and ancestor are fitted; otherwise the edges as they are.",
+            "transitive",
+        ),
+    ]
+    prior_scale: Annotated[
+        float | str | None,
+        Help(
+            "Standard deviation of the prior: a number, or 'learn'. Larger values spread the nodes. Useful: 0.5 to 3.",
+            "learn",
+        ),
+    ]
+    hidden: Annotated[int | None, Help("Size of the hidden layer of 'gcn'. Larger values fit finer structure.", "32")]
+    beta: Annotated[
+        float | None,
+        Help(
+            "Weight of the KL divergence. Larger values pull the nodes to the prior and blur ranks. Useful: 0.01 to "
+            "10.",
+            "1.0; 0.1 if directed",
+        ),
+    ]
+    max_epochs: Annotated[
+        int | None,
+        Help("Number of epochs. Larger values train longer.", "1000; 300 for a taxonomy; 800 for 'gcn'"),
+    ]
+    batch_size: Annotated[int | None, Help("Edges per step. Smaller batches need less memory.", "all")]
+    learning_rate: Annotated[
+        float | None,
+        Help(
+            "Learning rate of Adam. Larger values train faster, until training diverges.",
+            "0.2, falling to 0.01; 0.02 for a taxonomy; 0.01 for 'gcn'",
+        ),
+    ]
+    device: _Device
+    precision: _Precision
+    seed: _Seed
+
+
+def help_of(name: str, options: type = FitOptions) -> str:
+    """What the command says of an option.
+
+    Example:
+        >>> help_of("beta", GraphOptions)[-31:]
+        '10. [default: 1.0; 0.1 if directed]'
+    """
+    (said,) = get_type_hints(options, include_extras=True)[name].__metadata__
+    return str(said)
