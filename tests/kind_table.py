@@ -12,6 +12,7 @@ START, END = "<!-- kinds -->\n", "<!-- /kinds -->\n"
 
 # Each verb by the command, after `horoball`, with RUN and DATA in their places; and in Python.
 VERBS = {
+    "check": ("check DATA", "horoball.check(x)"),
     "fit": ("fit DATA -o RUN", "PoincareVAE().fit(x)"),
     "embed": ("embed RUN DATA -o map.csv", "model.transform(x)"),
     "view": ("view RUN DATA -o map.html", "view_run(run, table)"),

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 
+import horoball
 from horoball import PoincareVAE
 from horoball.tables import read
 from horoball.tables.read import KINDS
@@ -80,9 +81,10 @@ def test_the_model_of_a_fit_knows_its_kind(fitted: Fitted) -> None:
 def test_command(verb: str, fitted: Fitted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     arguments: list[Any] = [{"RUN": fitted.run, "DATA": fitted.data}.get(part, part) for part in VERBS[verb][0].split()]
+    if verb in ("check", "report") and fitted.kind == "vectors":
+        arguments += ["--kind", "vectors"]
     if verb == "report":
         arguments += ["--label", "label", "--seeds", 1, "--max-epochs", 1, "--hidden", 8]
-        arguments += ["--kind", "vectors"] if fitted.kind == "vectors" else []
     if verb == "place":
         done("tree", fitted.run, fitted.data, "-o", tmp_path / "groups.csv", "--levels", "3")
     why = kind_named(fitted.kind).refuses.get(verb)
@@ -102,6 +104,7 @@ def test_python(verb: str, fitted: Fitted, tmp_path: Path) -> None:
 
     model, table = PoincareVAE.load(fitted.run), fitted.table
     own: dict[str, Any] = {
+        "check": lambda: horoball.check(table),
         "fit": lambda: PoincareVAE(kind=fitted.kind, max_epochs=1, hidden=(8,)).fit(table).n_iter_,
         "embed": lambda: model.transform(table),
         "view": lambda: view_run(model.run_, table),

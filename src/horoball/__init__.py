@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from horoball.distributions import HyperbolicRadius, HypersphericalUniform, RiemannianNormal, WrappedNormal
     from horoball.geometry import PoincareBall
     from horoball.graphs import GraphVAE, PoincareGraphVAE
+    from horoball.report.check import check
     from horoball.vae import VAE, PoincareVAE
     from horoball.viewer import View, view, view_run
 
@@ -44,6 +45,7 @@ __all__ = [
     "WrappedNormal",
     "__version__",
     "cells",
+    "check",
     "datasets",
     "distributions",
     "geometry",
@@ -73,6 +75,7 @@ _HOME = {
     "VAE": "vae",
     "View": "viewer",
     "WrappedNormal": "distributions",
+    "check": "report.check",
     "view": "viewer",
     "view_run": "viewer",
 }

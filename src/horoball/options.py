@@ -7,9 +7,10 @@ torch; tests/cli/test_defaults.py compares what the help says with what is done.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Annotated, NamedTuple, TypedDict, get_type_hints
 
-__all__ = ["FitOptions", "GraphOptions", "Help", "help_of"]
+__all__ = ["FitOptions", "GraphOptions", "Help", "ReadingOptions", "help_of"]
 
 
 class Help(NamedTuple):
@@ -196,6 +197,23 @@ class GraphOptions(TypedDict, total=False):
     device: _Device
     precision: _Precision
     seed: _Seed
+
+
+class ReadingOptions(TypedDict, total=False):
+    """How rows are read; `horoball.tables.read` describes each.
+
+    Example:
+        >>> options: ReadingOptions = {"kind": "counts", "drop": ["id"]}
+    """
+
+    kind: str
+    ids: str | None
+    columns: Mapping[str, str] | Sequence[str] | None
+    drop: Sequence[str]
+    na: Sequence[str]
+    vectors: str | None
+    layer: str | None
+    batch: Sequence[str]
 
 
 def help_of(name: str, options: type = FitOptions) -> str:

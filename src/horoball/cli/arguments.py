@@ -21,13 +21,16 @@ if TYPE_CHECKING:
 __all__ = [
     "BatchSize",
     "Beta",
+    "Columns",
     "Curvature",
     "Data",
     "Device",
     "Dim",
+    "Drop",
     "Force",
     "Hidden",
     "Id",
+    "Kind",
     "Label",
     "LearningRate",
     "MaxEpochs",
@@ -40,8 +43,11 @@ __all__ = [
     "Seed",
     "TableFile",
     "TableKind",
+    "VectorColumn",
     "check_outputs",
     "check_page",
+    "column_kinds",
+    "column_names",
     "likelihood_name",
     "number",
     "posterior_name",
@@ -85,6 +91,25 @@ Na = Annotated[
         "empty cells, NA, N/A, NaN, NULL, None, ? and errors of spreadsheets such as #DIV/0!.",
     ),
 ]
+Columns = Annotated[
+    str | None,
+    typer.Option(
+        help="Kinds of columns, such as 'age:real,rating:ordinal,id:skip'; the others are guessed. Kinds: real, "
+        "positive, count, binary, category, ordinal, circular, date, skip."
+    ),
+]
+Drop = Annotated[str | None, typer.Option(help="Columns to leave out, separated by commas.")]
+Kind = Annotated[
+    TableKind,
+    typer.Option(
+        help="What a row is: numbers or counts in columns that are alike, cells, vectors, compared by cosine, or mixed "
+        "columns; auto to find out by the values."
+    ),
+]
+VectorColumn = Annotated[
+    str | None,
+    typer.Option("--column", help="Of vectors: the column of lists that holds them, if there is more than one."),
+]
 Output = Annotated[Path, typer.Option("--output", "-o", help="The file to write.")]
 TableFile = Annotated[Path, typer.Option("--output", "-o", help="The file to write: .parquet, .csv, .tsv or .jsonl.")]
 
@@ -101,6 +126,28 @@ Precision = Annotated[str | None, typer.Option(help=help_of("precision"))]
 Seed = Annotated[int, typer.Option(help="Seed of all random numbers.")]
 Resume = Annotated[bool, typer.Option("--resume", help="Resume the run in this directory.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress bar.")]
+
+
+def column_kinds(text: str | None) -> dict[str, str] | None:
+    """Kinds of columns as --columns takes them.
+
+    Example:
+        >>> column_kinds("age:real, rating:ordinal")
+        {'age': 'real', 'rating': 'ordinal'}
+    """
+    from horoball.tables.guess import parse_kinds
+
+    return parse_kinds(text) if text else None
+
+
+def column_names(text: str | None) -> list[str]:
+    """Names of columns, separated by commas.
+
+    Example:
+        >>> column_names("age, rating")
+        ['age', 'rating']
+    """
+    return [name.strip() for name in (text or "").split(",") if name.strip()]
 
 
 def number(option: str, text: str | None, word: str) -> float | str | None:

@@ -15,12 +15,15 @@ import typer
 from horoball.cli.arguments import (
     BatchSize,
     Beta,
+    Columns,
     Curvature,
     Data,
     Device,
     Dim,
+    Drop,
     Hidden,
     Id,
+    Kind,
     Label,
     LearningRate,
     MaxEpochs,
@@ -30,6 +33,9 @@ from horoball.cli.arguments import (
     Resume,
     Seed,
     TableKind,
+    VectorColumn,
+    column_kinds,
+    column_names,
     likelihood_name,
     number,
     posterior_name,
@@ -130,26 +136,11 @@ def fit(
     ] = None,
     label: Label = None,
     id_: Id = None,
-    columns: Annotated[
-        str | None,
-        typer.Option(
-            help="Kinds of columns, such as 'age:real,rating:ordinal,id:skip'; the others are guessed. Kinds: real, "
-            "positive, count, binary, category, ordinal, circular, date, skip."
-        ),
-    ] = None,
+    columns: Columns = None,
     na: Na = None,
-    drop: Annotated[str | None, typer.Option(help="Columns to leave out, separated by commas.")] = None,
-    kind: Annotated[
-        TableKind,
-        typer.Option(
-            help="What a row is: numbers or counts in columns that are alike, cells, vectors, compared by cosine, "
-            "or mixed columns; auto to find out by the values."
-        ),
-    ] = TableKind.auto,
-    column: Annotated[
-        str | None,
-        typer.Option(help="Of vectors: the column of lists that holds them, if there is more than one."),
-    ] = None,
+    drop: Drop = None,
+    kind: Kind = TableKind.auto,
+    column: VectorColumn = None,
     layer: Annotated[
         str | None,
         typer.Option(help="Of an .h5ad file: the layer with the counts, or X. [default: 'counts' if there, else X]"),
@@ -193,7 +184,6 @@ def fit(
     """
     from horoball.storage.whole import only_run
     from horoball.tables.cell_values import gap_words
-    from horoball.tables.guess import parse_kinds
     from horoball.tables.read import read
     from horoball.training.loop import Interrupted
     from horoball.training.progress import Progress, Scalars, Silent, shown
@@ -232,8 +222,8 @@ def fit(
             label,
             kind=kind.rows,
             ids=id_,
-            columns=parse_kinds(columns) if columns else None,
-            drop=[name.strip() for name in (drop or "").split(",") if name.strip()],
+            columns=column_kinds(columns),
+            drop=column_names(drop),
             na=gap_words(na),
             vectors=column,
             layer=layer or "auto",

@@ -61,6 +61,9 @@ class VectorDefaults(NamedTuple):
 TABLES, CELLS, VECTORS = TableDefaults(), CellDefaults(), VectorDefaults()
 
 
+_SEVERAL = ("bernoulli", "categorical", "ordinal", "circular")  # likelihoods whose numbers have a scale of their own
+
+
 class Fitted(Protocol):
     """What a kind asks of a fitted model; see `horoball.vae.run.Run`."""
 
@@ -92,6 +95,10 @@ class Kind:
     def said(self) -> str:
         """What rows of the kind are, in words."""
         return KINDS[self.name]
+
+    def points(self, x: Tensor, table: Table) -> np.ndarray:
+        """Rows of a table as points of a tree without a model, columns in their own units; NaN for gaps."""
+        return x.double().numpy()
 
     def start(self, table: Table, fields: ModelFields) -> Start:
         """How a model of such a table starts."""
@@ -154,6 +161,9 @@ class Vectors(Kind):
     joined = True
     refuses: ClassVar[dict[str, str]] = {"impute": "a vector is there or missing as a whole"}
 
+    def points(self, x: Tensor, table: Table) -> np.ndarray:
+        return direction(x).double().numpy()
+
     def map_points(self, run: Fitted) -> Callable[[Tensor], Tensor] | None:
         return direction
 
@@ -173,6 +183,19 @@ class Mixed(Kind):
     """Columns of several types, with gaps: each has a likelihood of its own, and one or more numbers of a point."""
 
     name = "mixed"
+
+    def points(self, x: Tensor, table: Table) -> np.ndarray:
+        schema = table.schema
+        assert schema is not None  # noqa: S101  that of a mixed table
+        view = ColumnView(schema.likelihoods, table.features)
+        shown = view.values(x).double()
+        missing = x.isnan().index_select(-1, view.owners)
+        mean = shown.sum(0) / (~missing).sum(0).clamp_min(1)
+        spread = torch.where(missing, 0.0, shown - mean).square().mean(0).sqrt()
+        plain = torch.tensor([not feature.likelihood.startswith(_SEVERAL) for feature in schema.features])
+        scaled = torch.where(plain[view.owners] & (spread > 0), (shown - mean) / spread, shown)
+        even = even_columns(torch.where(missing, 0.0, scaled), view.owners)
+        return torch.where(missing, torch.nan, even).numpy()
 
     def start(self, table: Table, fields: ModelFields) -> Start:
         return mixed_start(table, fields)

@@ -1,0 +1,125 @@
+"""`check`: what a table is taken for, what is missing, and whether it has structure, in seconds and without a model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Unpack
+
+import torch
+
+from horoball.hierarchy.delta import fixed_sample
+from horoball.options import ReadingOptions
+from horoball.tables.read import KINDS, read
+from horoball.tables.schema import some_names
+from horoball.tables.table import Table
+from horoball.trees.grow import tree
+from horoball.trees.verdict import Verdict
+from horoball.vae.kinds import kind_named
+
+__all__ = ["Check", "check"]
+
+_ROWS = 300  # of a table that are judged: the tree of as many, with its flat tables, takes some seconds
+_COLUMNS = 100  # that they are judged by, at most
+_FEWEST = 20  # rows that a verdict needs
+
+
+@dataclass(frozen=True)
+class Check:
+    """What a table is taken for, and whether it has structure.
+
+    Attributes:
+        kind: What its rows are, of `horoball.tables.read.KINDS`.
+        rows: Number of rows.
+        columns: A line for each column: its name, what it is taken for, and why; only a few words where all are alike.
+        gaps: Number of missing values, by the columns that have some.
+        judged: Rows and columns that the verdict is of.
+        verdict: The verdict of their tree; None for fewer than 20 rows.
+
+    Example:
+        >>> import numpy as np
+        >>> print(check(np.random.default_rng(0).normal(size=(100, 4))))
+        100 rows of numbers: real numbers, complete, in columns that are alike.
+        4 columns: x0, x1, x2, x3.
+        ...
+    """
+
+    kind: str
+    rows: int
+    columns: tuple[str, ...]
+    gaps: dict[str, int]
+    judged: tuple[int, int]
+    verdict: Verdict | None
+
+    @property
+    def advice(self) -> str:
+        """What to do next."""
+        if self.verdict is None:
+            return f"A verdict needs {_FEWEST} rows or more."
+        if self.verdict.answer == "not detected":
+            some = (
+                "" if self.judged[0] == self.rows else " More rows may show some: horoball report."
+            )
+            return f"Not detected is not no: branches of this size come back as often in flat data.{some}"
+        return "Next: horoball fit DATA -o RUN, then horoball tree RUN DATA -o tree.html."
+
+    def __str__(self) -> str:
+        lines = [f"{self.rows:,} rows of {self.kind}: {KINDS[self.kind]}.", *self.columns]
+        if self.gaps:
+            told = ", ".join(f"{name[:40]} {count:,}" for name, count in list(self.gaps.items())[:5])
+            lines.append(f"{sum(self.gaps.values()):,} missing values: {told}{' …' if len(self.gaps) > 5 else ''}.")
+        if self.verdict is not None:
+            rows, columns = self.judged
+            lines += [f"Of {rows:,} rows and {columns:,} columns:", self.verdict.sentence]
+        return "\n".join([*lines, self.advice])
+
+
+def check(source: Any, label: str | None = None, *, seed: int = 0, **options: Unpack[ReadingOptions]) -> Check:
+    """What a table is taken for, what is missing, and whether it has structure, before a model is made.
+
+    The verdict is that of a tree of up to 300 rows by up to 100 columns, a fixed sample.
+
+    Args:
+        source: Where the rows come from, see `horoball.tables.read`.
+        label: Name of a column to keep aside.
+        seed: Seed of the sample and of the tree's draws.
+        options: How the rows are read, see `horoball.tables.read`.
+
+    Example:
+        >>> import numpy as np
+        >>> rng = np.random.default_rng(0)
+        >>> check(20 * rng.normal(size=(3, 5)).repeat(30, 0) + rng.normal(size=(90, 5))).verdict.answer
+        'clusters'
+    """
+    table = read(source, label, **options)
+    verdict, judged = None, (0, 0)
+    if table.rows >= _FEWEST:
+        kind, x = kind_named(table.kind), _sample(table, seed)
+        points = kind.points(x, table)
+        points = points[:, fixed_sample(points.shape[1], _COLUMNS, seed)]
+        judged = points.shape
+        verdict = tree(points, standardize=table.kind in ("numbers", "counts", "cells"), seed=seed).verdict
+    return Check(table.kind, table.rows, tuple(_described(table)), _gaps(table), judged, verdict)
+
+
+def _sample(table: Table, seed: int) -> torch.Tensor:
+    """Features of a fixed sample of the rows."""
+    chosen, parts, first = torch.from_numpy(fixed_sample(table.rows, _ROWS, seed)), [], 0
+    for block in table.blocks():
+        here = chosen[(chosen >= first) & (chosen < first + len(block))] - first
+        parts.append(block[here, : table.features])
+        first += len(block)
+    return torch.cat(parts)
+
+
+def _described(table: Table) -> list[str]:
+    if table.schema is not None:
+        return [f"{len(table.schema.columns):,} columns:", *(f"  {line}" for line in table.schema.lines())]
+    return [f"{table.features:,} columns: {some_names(table.columns)}."]
+
+
+def _gaps(table: Table) -> dict[str, int]:
+    """How many values each feature lacks."""
+    if table.kind != "mixed":
+        return {}
+    missing = torch.stack([block[:, : table.features].isnan().sum(0) for block in table.blocks()]).sum(0)
+    return {name: int(count) for name, count in zip(table.columns, missing, strict=True) if count}
