@@ -56,9 +56,7 @@ class Check:
         if self.verdict is None:
             return f"A verdict needs {_FEWEST} rows or more."
         if self.verdict.answer == "not detected":
-            some = (
-                "" if self.judged[0] == self.rows else " More rows may show some: horoball report."
-            )
+            some = "" if self.judged[0] == self.rows else " More rows may show some: horoball report."
             return f"Not detected is not no: branches of this size come back as often in flat data.{some}"
         return "Next: horoball fit DATA -o RUN, then horoball tree RUN DATA -o tree.html."
 
