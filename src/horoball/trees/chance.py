@@ -1,4 +1,25 @@
-"""What support branches come to by chance: that of branches of flat tables, by their size.
+"""What branches come to by chance: tables without a hierarchy that are otherwise like the data, and their branches.
+
+Every linkage makes branches, and many come back in replicates whether there is a tree or not. A support means something
+beside that of the branches of *flat tables* (`FlatTables`), of which the chance level of a branch and the p-value of
+all branches together are taken (`Chance`). Columns of pure noise, which hide what the others have, are found before a
+tree is made (`related_columns`).
+
+Note [Flat tables]: correlated columns make branches come back, and so do outliers, edges and values that repeat. Two
+kinds of tables have them without a tree:
+
+- *an ellipsoid* of the same covariance, filled evenly. In many dimensions it is a normal cloud. In few, a normal
+  cloud has no edge, and tables that have one (a cube, a ring) would seem to have branches.
+- *the same columns, joined anew*: each column has its own values, by the ranks of a normal cloud whose correlations are
+  such that the new table has those of the data. Of columns with few values (binaries, categories, counts), normal
+  variables have to be correlated more than the columns are to come; their correlations are raised until they do.
+  Columns of many values get one mode: values in clumps, joined anew, would be a grid of clusters.
+
+With few rows (fewer than 50 groups, say), the correlations of the columns are those that a tree makes, and no others
+can be known: flat tables then have columns that are not correlated, as groups that part all at once do.
+
+One kind alone is not enough. Log-normal columns have ten false branches by the first, a ring in fifty columns has
+fifty by the second. Gaps are put where rows of the data have them.
 
 Note [Chance]: the chance level of a branch is the 95 % point of the support of branches of about its size (within a
 factor of 1.6) in trees of flat tables, made by the very same steps; the larger of both kinds of flat tables. Branches
@@ -15,26 +36,6 @@ Note [Structure]: is there any? Branches of five rows in 300 to half of them all
 0.5 or more count, each by its rows times its support times its length: two clusters have few branches, but long ones.
 The p-value is the rank of that sum among those of the flat tables, each judged by the chance level of the others of its
 kind; the larger one of both kinds.
-
-Which columns have to do with any other? Columns of noise hide gaps and levels that the others have.
-
-Tables without a hierarchy that are otherwise like the data: what branches come to by chance.
-
-Note [Flat tables]: correlated columns make branches come back, and so do outliers, edges and values that repeat,
-whether there is a tree or not. Two kinds of tables have them without a tree:
-
-- *an ellipsoid* of the same covariance, filled evenly. In many dimensions it is a normal cloud. In few, a normal
-  cloud has no edge, and tables that have one (a cube, a ring) would seem to have branches.
-- *the same columns, joined anew*: each column has its own values, by the ranks of a normal cloud whose correlations are
-  such that the new table has those of the data. Of columns with few values (binaries, categories, counts), normal
-  variables have to be correlated more than the columns are to come; their correlations are raised until they do.
-  Columns of many values get one mode: values in clumps, joined anew, would be a grid of clusters.
-
-With few rows (fewer than 50 groups, say), the correlations of the columns are those that a tree makes, and no others
-can be known: flat tables then have columns that are not correlated, as groups that part all at once do.
-
-One kind alone is not enough. Log-normal columns have ten false branches by the first, a ring in fifty columns has
-fifty by the second. Gaps are put where rows of the data have them.
 """
 
 from __future__ import annotations
@@ -52,9 +53,31 @@ from horoball.hierarchy.delta import fixed_sample
 
 __all__ = ["FLAT_ROWS", "KINDS", "SURE", "Chance", "FlatTables", "Judged", "Kind", "related_columns"]
 
+Kind = Literal["ellipsoid", "columns"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+FLAT_ROWS = 300  # of a flat table, at most
+SURE = 0.9  # support of a branch that is nearly always real
+
+# Related columns
 _NEIGHBORS = 5
 _EXPLAINED = 0.1  # share of a column's variance that its rows' neighbors explain; of noise it is about −1/5
 _ROWS, _COLUMNS = 500, 1000  # more rows are sampled, more columns are all kept: time grows with both
+
+# Flat tables
+_KNOWN_ROWS = 2_000  # that covariance and marginals are taken from
+_RAISED = 300  # columns whose correlations are raised, and that are made to have one mode, at most: it takes long
+_STEPS = 3  # to raise them; the third changes them by less than 0.01
+_DRAWN = 2_000  # rows of a trial
+_KNOTS, _MODES = 80, 10  # values of a column that its distribution is drawn through, and modes of it that are tried
+_REPEATED = 0.5  # a column with fewer distinct values than this share of the rows has few
+
+# Chance
+_ALIKE = 1.6  # a branch of about the same size has so many times its leaves, or that part of them
+_LEVEL = 0.95
+_LONG = 0.05  # how much of support the longest branch makes up for
+_FEWEST = 20  # branches that make a level; where fewer are of about the same size, the nearest of other sizes
+_LIKELY = 0.5  # support of a branch that counts as structure
+_LEAST = 5  # leaves of 300, or fewer, of a branch that counts as structure
 
 
 def related_columns(x: np.ndarray) -> np.ndarray:
@@ -93,17 +116,6 @@ def _explained(x: np.ndarray) -> np.ndarray:
     return shares
 
 
-Kind = Literal["ellipsoid", "columns"]
-KINDS: tuple[Kind, ...] = get_args(Kind)
-
-_FLAT_ROWS = 2_000  # that covariance and marginals are taken from
-_RAISED = 300  # columns whose correlations are raised, and that are made to have one mode, at most: it takes long
-_STEPS = 3  # to raise them; the third changes them by less than 0.01
-_DRAWN = 2_000  # rows of a trial
-_KNOTS, _MODES = 80, 10  # values of a column that its distribution is drawn through, and modes of it that are tried
-_REPEATED = 0.5  # a column with fewer distinct values than this share of the rows has few
-
-
 class FlatTables:
     """Draws flat tables like a given one; see Note [Flat tables].
 
@@ -120,7 +132,7 @@ class FlatTables:
     """
 
     def __init__(self, x: np.ndarray, rng: np.random.Generator, *, correlated: bool = True) -> None:
-        x = x if len(x) <= _FLAT_ROWS else x[np.sort(rng.choice(len(x), _FLAT_ROWS, replace=False))]
+        x = x if len(x) <= _KNOWN_ROWS else x[np.sort(rng.choice(len(x), _KNOWN_ROWS, replace=False))]
         self._gaps = np.isnan(x) if np.isnan(x).any() else None
         if self._gaps is not None:
             # Values for the gaps: other values of the column, which leave its marginal as it is.
@@ -243,17 +255,6 @@ def _raised(x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         made = (made - made.mean(0)) / np.where(deviation > 0, deviation, 1.0)
         correlation = np.clip(correlation + wanted - made.T @ made / _DRAWN, -0.999, 0.999)
     return factors.T
-
-
-FLAT_ROWS = 300
-SURE = 0.9  # support of a branch that is nearly always real
-
-_ALIKE = 1.6  # a branch of about the same size has so many times its leaves, or that part of them
-_LEVEL = 0.95
-_LONG = 0.05  # how much of support the longest branch makes up for
-_FEWEST = 20  # branches that make a level; where fewer are of about the same size, the nearest of other sizes
-_LIKELY = 0.5  # support of a branch that counts as structure
-_LEAST = 5  # leaves of 300, or fewer, of a branch that counts as structure
 
 
 class Judged(NamedTuple):

@@ -1,4 +1,8 @@
-"""How often each branch comes back in replicates of the data, up to a few rows.
+"""From a source of distances to its tree and the support of its branches, by replicates of the data.
+
+`Steps` makes the tree of a source, and the trees of its replicates and of flat tables by the very same steps. What
+replicates tell is used twice: `Branches` counts how often each branch of the tree comes back in them, and with the
+method "consensus" the tree itself is made of what they agree on.
 
 Note [Support]: the support of a branch B is the share of replicates whose tree has a branch C that overlaps it,
 
@@ -8,16 +12,12 @@ A branch of two or three rows has to come back exactly; of a larger one a few ro
 (Felsenstein, 1985) is too much to ask of a group of forty: it is lost as soon as one of them moves. Where a replicate
 has some of the rows only, it is the part of B among them that has to come back.
 
-One tree from many: average linkage of what replicates agree on.
-
 Note [Consensus]: a linkage decides at every merge, and a decision that noise has turned stays. Replicates decide each
 for themselves, so the mean over them of the heights at which two rows meet is a steadier distance than that of the
 rows. The tree is average linkage of that mean together with the rows' own distances, which tell apart the rows that all
 replicates join at once. Heights are logarithms, log(1 + 20 d/median d): between vectors of many dimensions all but the
 nearest are about equally far apart, and what tells groups apart are the small distances. (The logarithm of any
 distance is close to that of a tree: it is hyperbolic in the sense of Gromov.)
-
-From a source to its tree and the support of its branches: the same steps for the rows and for flat tables.
 """
 
 from __future__ import annotations
@@ -38,11 +38,27 @@ from horoball.trees.tree import Tree
 
 __all__ = ["CONSENSUS", "FLAT_TABLES", "Branches", "Replicate", "Steps", "consensus", "leaf_spans", "log_distances"]
 
+CONSENSUS = "consensus"  # a method besides those that single distances are joined by; see `consensus`
+FLAT_TABLES = 19  # of each kind: the least p-value is 1/20
+Replicate = tuple[np.ndarray, np.ndarray | None]  # merges of a replicate's tree, and its leaves; None for all leaves
+
+# Support
 _SHARED, _ALL = 4, 5  # the overlap that counts, as a fraction
 _EXACT = 4  # leaves of a branch, below which only the same branch overlaps it enough
 _ELEMENTS = 16_000_000  # leaves of branches to compare at a time
 
-Replicate = tuple[np.ndarray, np.ndarray | None]  # merges of a replicate's tree, and its leaves; None for all leaves
+# Consensus
+_SCALE = 20.0  # medians of the distances to one unit inside the logarithm
+_ROWS = 1024  # of a matrix at a time
+_SAMPLE = 1000  # rows whose distances give the median
+
+# Replicates
+_FLAT_DRAWS = 20  # of a flat table: a level of many branches needs fewer than the support of one
+_MANY_GROUPS = 50  # groups whose centers say how columns are correlated
+_SHARE = 0.7  # of the rows, in replicates of few columns
+_PARALLEL = 2_000  # leaves from which on a replicate is worth a thread
+_BUDGET = 4 << 30  # bytes of all replicates at the same time, however many cores there are
+_MATRICES = 21  # bytes for each pair of leaves that a replicate takes: 2.6 matrices in float64
 
 
 class Branches:
@@ -132,11 +148,6 @@ def leaf_spans(merges: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return order, start[n:], start[n:] + np.array(count[n:])
 
 
-_SCALE = 20.0  # medians of the distances to one unit inside the logarithm
-_ROWS = 1024  # of a matrix at a time
-_SAMPLE = 1000  # rows whose distances give the median
-
-
 def log_distances(d: np.ndarray) -> np.ndarray:
     """log(1 + 20 d/median d), float32; see Note [Consensus].
 
@@ -194,19 +205,6 @@ def _add_heights(total: np.ndarray, joined: Joined) -> None:
     place[order] = np.arange(n)
     for start in range(0, n, _ROWS):
         total[start : start + _ROWS] += met[place[start : start + _ROWS]][:, place]
-
-
-CONSENSUS = "consensus"  # a method besides those that single distances are joined by; see `consensus`
-FLAT_TABLES = 19  # of each kind: the least p-value is 1/20
-
-_FLAT_DRAWS = 20  # replicates of a flat table: a level of many branches needs fewer than the support of one
-_MANY_GROUPS = 50  # groups whose centers say how columns are correlated
-_SHARE = 0.7  # of the rows, in replicates of few columns
-_PARALLEL = 2_000  # leaves from which on a replicate is worth a thread
-_BUDGET = 4 << 30  # bytes of all replicates at the same time, however many cores there are
-_MATRICES = 21  # bytes for each pair of leaves that a replicate takes: 2.6 matrices in float64
-
-Told = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
