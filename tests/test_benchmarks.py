@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from benchmarks import guard, likelihoods
+from benchmarks import guard, likelihoods, trees
 from benchmarks.table import Row, markdown, worst
 from tests.late import late
 
@@ -83,6 +83,15 @@ def test_levels_of_one_hot_columns_have_probabilities() -> None:
         mine = Normal(normal.loc[..., : len(coding.encode(rows).columns)], 1.0)
         log_p = coding.log_likelihood(torch.from_numpy(coding.encode(rows).to_numpy()), mine)
         torch.testing.assert_close(log_p.exp().sum(-1), torch.ones(4).double())
+
+
+def test_costs_of_trees_are_medians_beside_those_of_a_commit() -> None:
+    runs = [
+        {"source": source, "rows": 1000, "seconds": factor * seconds, "peak": 300.0, "above": 10.0 * factor}
+        for source, factor in (("abc", 1.0), ("now", 1.5))
+        for seconds in (2.0, 2.2, 9.0)
+    ]
+    assert trees.table("abc", runs).splitlines()[-1] == "| 1,000 | 3 | 2.2 | 3.3 | 1.50 | 300 | 300 | 10 | 15 |"
 
 
 def test_inverse_simpson_indices_count_what_is_around() -> None:
