@@ -1,9 +1,4 @@
-"""What all distributions of the package share: reparameterized draws, and independent features.
-
-Distributions whose samples are a function of noise, the generator it comes from, and the device for integrals.
-
-Distributions of independent features: log densities are summed over the last axis.
-"""
+"""What all distributions of the package share: reparameterized draws, and independent features."""
 
 from __future__ import annotations
 
@@ -134,13 +129,7 @@ class Features(Independent):  # type: ignore[type-arg]
     """
 
     def log_prob(self, value: Tensor) -> Tensor:
-        """Log density, summed over features.
-
-        Example:
-            >>> from torch.distributions import Normal
-            >>> Features(Normal(torch.zeros(2), 1.0), 1).log_prob(torch.zeros(2))
-            tensor(-1.8379)
-        """
+        """Log density, summed over features."""
         return self.base_dist.log_prob(value).sum(-1)
 
     @torch.no_grad()
@@ -150,10 +139,6 @@ class Features(Independent):  # type: ignore[type-arg]
         Args:
             sample_shape: Shape in front of the batch.
             generator: Where the numbers come from; torch's global generator if not given.
-
-        Example:
-            >>> Features(Normal(torch.zeros(4, 3), 1.0), 1).sample((2,)).shape
-            torch.Size([2, 4, 3])
         """
         return _drawn(self.base_dist, torch.Size(sample_shape), generator)
 
@@ -234,14 +219,7 @@ class PoissonFeatures(Features):
 
 
 class BernoulliFeatures(Features):
-    """Truths, or gray values in [0, 1] by the cross-entropy [errata:11].
-
-    Example:
-        >>> from torch.distributions import Bernoulli
-        >>> distribution = BernoulliFeatures(Bernoulli(logits=torch.zeros(2)), 1)
-        >>> distribution.log_prob(torch.tensor([0.0, 0.5]))
-        tensor(-1.3863)
-    """
+    """Truths, or gray values in [0, 1] by the cross-entropy [errata:11]."""
 
     def log_prob(self, value: Tensor) -> Tensor:
         """Cross-entropy with its sign turned, summed over features."""

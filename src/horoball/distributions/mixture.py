@@ -1,8 +1,7 @@
 """Priors beside a single normal: mixtures on the ball, and any distribution of torch.
 
-Mixtures of normals of the ball, with a mean that is one of the ball.
-
-Any distribution as a prior: torch's own know nothing of the ball, and some cannot be sampled with a gradient.
+The mean of a mixture is one of the ball. torch's own distributions know nothing of the ball, and some cannot be sampled
+with a gradient.
 """
 
 from __future__ import annotations
@@ -209,12 +208,6 @@ def drawn_with_log_prob(
 
     Raises:
         ValueError: Gradients are wanted in the parameters of a prior whose points have none.
-
-    Example:
-        >>> from horoball import WrappedNormal
-        >>> p = WrappedNormal(torch.zeros(2), torch.ones(1), PoincareBall(1.0))
-        >>> drawn_with_log_prob(p, (3,), None)[1].shape
-        torch.Size([3])
     """
     both: Any = getattr(p, "rsample_and_log_prob", None)
     if both is not None:

@@ -1,8 +1,6 @@
-"""Distributions of counts: negative binomial, and with more zeros.
+"""Negative binomial counts, and numbers with more zeros than their distribution has.
 
-Negative binomial counts, by the logarithm of their mean: finite for any count, mean and dispersion of the dtype.
-
-Numbers with more zeros than their distribution has: negative binomial counts, and gamma for what is not whole.
+Counts are given by the logarithm of their mean, and finite for any count, mean and dispersion of the dtype.
 """
 
 from __future__ import annotations

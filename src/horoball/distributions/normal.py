@@ -23,12 +23,7 @@ _LEAST_SCALE = 1e-5  # softplus rounds to 0 in float32 for inputs below −104
 
 
 def positive(raw: Tensor) -> Tensor:
-    """Scales from unconstrained numbers: a softplus [errata:7].
-
-    Example:
-        >>> positive(torch.zeros(1))
-        tensor([0.6932])
-    """
+    """Scales from unconstrained numbers: a softplus [errata:7]."""
     return nn.functional.softplus(raw) + _LEAST_SCALE
 
 

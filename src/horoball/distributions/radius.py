@@ -1,9 +1,7 @@
-"""The distance from the mean under the Riemannian normal.
+"""The distance from the mean under the Riemannian normal, differentiable in the scale σ and in c.
 
-The radius distribution as differentiable functions of the scale σ and of c.
-
-float64 arguments are answered by quadrature (`radius_distribution`), float32 ones by a table of it
-(`radius_table`). With λ = cσ² and t = r/σ,
+float64 arguments are answered by quadrature, float32 ones by a table of it, both in `radius_functions`. With λ = cσ²
+and t = r/σ,
 
     ∂ log Z_r/∂σ = (d + nλM)/σ        ∂ log Z_r/∂c = nσ²M/2
     ∂r/∂σ = t + 2λY                   ∂r/∂c = σ³Y

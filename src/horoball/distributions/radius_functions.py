@@ -1,8 +1,7 @@
-"""The distribution of the radius: its density, quantiles and moments, and a table that looks them up.
+"""The radius under the Riemannian normal, in float64 by quadrature, and a table that looks it up.
 
-The radius under the Riemannian normal, in float64 by quadrature: the reference for everything faster.
-
-With t = r/σ, n = d − 1, λ = cσ² and s = √λ, the density of t is proportional to exp g(t),
+Quadrature is the reference for everything faster. With t = r/σ, n = d − 1, λ = cσ² and s = √λ, the density of t is
+proportional to exp g(t),
 
     g(t) = n log(sinh(st)/s) − t²/2,        log Z_r = d log σ + J(λ),   J = log ∫ exp g.
 
@@ -11,13 +10,11 @@ mode m, s·m tanh(s·m) = nλ, with G(δ) = g(m + δ) − g(m) in a form that do
 the window G ≥ −32. The paper's sums over the exponentials of sinh [eq:developedpr] are exact but cancel, and lose all
 digits where d is large or √cσ small [errata:15]; none is used here.
 
-The radius distribution of one dimension as a table: a float32 sample costs a lookup instead of a quadrature.
-
-The scaled radius t(λ, ε) with F(t) = Φ(ε), ε standard normal, is analytic in ε and in X = √(α₀ + α), α = nλ: its
-nearest singularity in α is where sinh(√λ t) vanishes, α = −n(π/t)², and α₀ is chosen to put that at X = 0. A piecewise
-polynomial of log(t/√(n(1 + α))) is then right to float32's rounding, and so is its derivative in λ. ε runs over ±8.6,
-beyond every number a float64 normal generator returns. Above the largest X of the table sinh is exp/2 to 1e-12, and
-t = n√λ + ε.
+With a table for each dimension a float32 sample costs a lookup instead of a quadrature. The scaled radius t(λ, ε) with
+F(t) = Φ(ε), ε standard normal, is analytic in ε and in X = √(α₀ + α), α = nλ: its nearest singularity in α is where
+sinh(√λ t) vanishes, α = −n(π/t)², and α₀ is chosen to put that at X = 0. A piecewise polynomial of log(t/√(n(1 + α)))
+is then right to float32's rounding, and so is its derivative in λ. ε runs over ±8.6, beyond every number a float64
+normal generator returns. Above the largest X of the table sinh is exp/2 to 1e-12, and t = n√λ + ε.
 """
 
 from __future__ import annotations

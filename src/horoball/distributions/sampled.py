@@ -1,24 +1,15 @@
-"""Points and divergences of training in one function on a CPU.
+"""A point z of each posterior and log q(z) − log p(z) for a prior around the origin, on a CPU, in one function.
 
-The point at the end of a ray, z = exp_μ(r ŵ), for a direction ŵ that is noise: z depends on μ and r alone.
-
-With a = √c|μ|, b = √c r, k = ⟨μ̂, ŵ⟩ and q = cosh(a_z) − 1, a_z = √c|z|,
+z = exp_μ(r ŵ) is the point at the end of a ray whose direction ŵ is noise: it depends on μ and r alone. With a = √c|μ|,
+b = √c r, k = ⟨μ̂, ŵ⟩ and q = cosh(a_z) − 1, a_z = √c|z|,
 
     q = (cosh a − 1) + (cosh b − 1) cosh a + k sinh a sinh b,
     z = (P μ̂ + sinh b ŵ)·|z|/sinh a_z,    P = sinh a cosh b + k sinh b (cosh a − 1).
 
-Arrays are NumPy's, in float64, with points along the last axis, where a number for each of them meets all coordinates
-at once.
-
-What a family of normals makes of a scale, for noise that has been drawn: radii, divergences and their slopes.
-
-Arrays are NumPy's, in float64, of shape (points,).
-
-A point z of each posterior and log q(z) − log p(z) for a prior around the origin, on a CPU, in one function.
-
 This is the hot path of training. At a batch of some hundred points the time goes into starting operations, not into
-numbers. NumPy starts one in a third of torch's time; so all of it is NumPy's. Vectors that all but undo μ, radii beyond
-280/√c, several samples of a row, float64, a learned c or prior go the general way.
+numbers. NumPy starts one in a third of torch's time; so all of it is NumPy's, in float64, with points along the last
+axis. Vectors that all but undo μ, radii beyond 280/√c, several samples of a row, float64, a learned c or prior go the
+general way.
 """
 
 from __future__ import annotations
@@ -55,13 +46,7 @@ _UNDONE = 2e-7  # least q/(sinh a sinh b): float64's rounding over it is well be
 
 
 class Ray(NamedTuple):
-    """The point at the end of a ray from μ, and what gradients are made of.
-
-    Example:
-        >>> ray = follow(np.array([[1.0], [0.0]]), np.array([[1.0], [0.0]]), np.array([2.0]), 1.0)
-        >>> ray.az  # on one line the lengths add
-        array([3.])
-    """
+    """The point at the end of a ray from μ, and what gradients are made of."""
 
     s: float  # √c
     m: Array  # |μ|
@@ -77,24 +62,13 @@ class Ray(NamedTuple):
 
     @property
     def point(self) -> Array:
-        """z, shape (d, points).
-
-        Example:
-            >>> follow(np.array([[1.0], [0.0]]), np.array([[1.0], [0.0]]), np.array([2.0]), 1.0).point.ravel()
-            array([3., 0.])
-        """
+        """z, shape (d, points)."""
         factor = self.az * self.inverse
         factor /= self.s
         return self.u * (self.P * factor) + self.w * (self.sinh[1] * factor)
 
     def gradients(self, g: Array, h: Array) -> tuple[Array, Array]:
-        """Those in μ and r, from those in z, g, and in |z|, h.
-
-        Example:
-            >>> ray = follow(np.array([[1.0], [0.0]]), np.array([[1.0], [0.0]]), np.array([2.0]), 1.0)
-            >>> ray.gradients(np.zeros((2, 1)), np.ones(1))[1]  # on one line the lengths add
-            array([1.])
-        """
+        """Those in μ and r, from those in z, g, and in |z|, h."""
         s, m, u, w, k, (sinh_a, sinh_b), lift, q, inverse, az, P = self
         (cosh_a, cosh_b), lift_a = lift + 1, lift[0]
         g_u, g_w = dots(g, u), dots(g, w)
@@ -147,62 +121,25 @@ class Noise(ABC):
     """What a family of normals makes of a scale, for noise that has been drawn.
 
     Its methods are called in their order, once.
-
-    Example:
-        >>> noise: Noise = WrappedNoise(torch.tensor([[3.0, 4.0]]), 1.0)
-        >>> noise.direction.ravel()
-        array([0.6, 0.8])
     """
 
     direction: Array  # ŵ, shape (d, points)
 
     @abstractmethod
     def radius(self, sigma: Array, c: float) -> Array | None:
-        """r, of shape (points,); None when it is not for this way.
-
-        Example:
-            >>> WrappedNoise(torch.tensor([[3.0, 4.0]]), 1.0).radius(np.full(1, 0.5), 1.0)
-            array([2.5])
-        """
+        """r, of shape (points,); None when it is not for this way."""
 
     @abstractmethod
     def divergence(self, ray: Ray) -> Array:
-        """log q(z) − log p(z).
-
-        Example:
-            >>> from horoball.distributions.sampled import follow
-            >>> noise = WrappedNoise(torch.tensor([[3.0, 4.0]]), 1.0)
-            >>> r = noise.radius(np.full(1, 0.5), 1.0)
-            >>> ray = follow(np.zeros((2, 1)), noise.direction, r, 1.0)
-            >>> noise.divergence(ray).round(4)  # |v|²/2 − |ε|²/2 − 2 log σ
-            array([-7.9887])
-        """
+        """log q(z) − log p(z)."""
 
     @abstractmethod
     def rate(self) -> Array:
-        """How that changes with |z|.
-
-        Example:
-            >>> from horoball.distributions.sampled import follow
-            >>> noise = WrappedNoise(torch.tensor([[3.0, 4.0]]), 1.0)
-            >>> r = noise.radius(np.full(1, 0.5), 1.0)
-            >>> _ = noise.divergence(follow(np.zeros((2, 1)), noise.direction, r, 1.0))
-            >>> noise.rate().round(4)  # |z| + coth|z| − 1/|z|
-            array([3.1136])
-        """
+        """How that changes with |z|."""
 
     @abstractmethod
     def to_scale(self, by_r: Array, g: Array) -> Array:
-        """The gradient in σ, from that in r through z and that in the divergence.
-
-        Example:
-            >>> from horoball.distributions.sampled import follow
-            >>> noise = WrappedNoise(torch.tensor([[3.0, 4.0]]), 1.0)
-            >>> r = noise.radius(np.full(1, 0.5), 1.0)
-            >>> _ = noise.divergence(follow(np.zeros((2, 1)), noise.direction, r, 1.0)), noise.rate()
-            >>> noise.to_scale(np.ones(1), np.zeros(1))  # |ε|
-            array([5.])
-        """
+        """The gradient in σ, from that in r through z and that in the divergence."""
 
 
 class WrappedNoise(Noise):
@@ -211,10 +148,6 @@ class WrappedNoise(Noise):
     Args:
         epsilon: ε, shape (*batch, d).
         prior_scale: σ₀.
-
-    Example:
-        >>> WrappedNoise(torch.tensor([[3.0, 4.0]]), 1.0).radius(np.full(1, 0.5), 1.0)
-        array([2.5])
     """
 
     def __init__(self, epsilon: Tensor, prior_scale: float) -> None:
@@ -259,10 +192,6 @@ class RiemannianNoise(Noise):
         x: Vectors along α, shape (*batch, d).
         prior_scale: σ₀.
         constant: log Z of the prior, less the log area of the sphere.
-
-    Example:
-        >>> RiemannianNoise(torch.zeros(1), torch.ones(1, 2), 1.0, 0.0).radius(np.full(1, 0.5), 1.0).round(4)
-        array([0.6137])
     """
 
     def __init__(self, epsilon: Tensor, x: Tensor, prior_scale: float, constant: float) -> None:
@@ -365,12 +294,6 @@ def is_suited(q: Any, prior: Any, shape: torch.Size) -> bool:
         q: An isotropic normal of the ball.
         prior: The prior.
         shape: Shape of the points.
-
-    Example:
-        >>> from horoball import PoincareBall, WrappedNormal
-        >>> q = WrappedNormal(torch.zeros(3, 2), torch.ones(3, 1), PoincareBall(1.0))
-        >>> is_suited(q, q, torch.Size((3, 2)))  # q is not known to be around the origin
-        False
     """
     c = q.ball.c
     return (

@@ -1,9 +1,4 @@
-"""Distributions on the unit sphere: uniform, and von Mises-Fisher.
-
-The uniform direction.
-
-The von Mises–Fisher distribution of directions.
-"""
+"""Distributions on the unit sphere: uniform, and von Mises-Fisher."""
 
 from __future__ import annotations
 

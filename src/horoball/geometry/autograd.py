@@ -29,13 +29,6 @@ def constant_when_compiled(function: F) -> F:
 
     `torch.compiler.assume_constant_result` sets the same mark, but imports all of Dynamo to do so, a second and more
     whenever a program starts. The tests that compile without a graph break hold torch to it.
-
-    Example:
-        >>> @constant_when_compiled
-        ... def rule() -> tuple[float, ...]:
-        ...     return (0.5, 0.5)
-        >>> rule()
-        (0.5, 0.5)
     """
     function._dynamo_marked_constant = True  # type: ignore[attr-defined]
     return function
@@ -61,20 +54,11 @@ class Constants(nn.Module):
     """
 
     def constants(self) -> dict[str, Tensor]:
-        """The buffers by name, from the module's settings alone.
-
-        Example:
-            >>> Constants().constants()
-            {}
-        """
+        """The buffers by name, from the module's settings alone."""
         return {}
 
     def keep_constants(self) -> None:
-        """Register the buffers; to be called when the settings are known.
-
-        Example:
-            >>> Constants().keep_constants()
-        """
+        """Register the buffers; to be called when the settings are known."""
         for name, value in self.constants().items():
             self.register_buffer(name, value, persistent=False)
 

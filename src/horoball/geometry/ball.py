@@ -1,20 +1,11 @@
-"""The Poincaré ball: geodesics, distances of pairs, horospheres and volumes.
+"""The Poincaré ball of curvature −c, carried in the tangent chart: distances, geodesics, horospheres and volumes.
 
-Geodesics: points on the way from one point to another.
-
-Distances between all points of one set and all of another, without a triangle for each pair.
-
-With a = √c|z|, b = √c|y| and the chord |ẑ − ŷ| between directions, the law of cosines is a sum of two squares,
+Distances of all pairs take no triangle for each pair. With a = √c|z|, b = √c|y| and the chord |ẑ − ŷ| between
+directions, the law of cosines is a sum of two squares,
 
     sinh²(√c d/2) = sinh²((a − b)/2) + sinh(a) sinh(b) (|ẑ − ŷ|/2)²,
 
 which does not cancel. Only the chords are a matrix of pairs before the last step, and torch has a kernel for those.
-
-Busemann functions, whose level sets are horospheres: how far a point lies toward a point at infinity.
-
-The volume element of the exponential map, in the tangent chart.
-
-The Poincaré ball of curvature −c, carried in the tangent chart.
 """
 
 from __future__ import annotations
@@ -85,12 +76,7 @@ _TINY = 1e-60  # floor of sinh²(√c d/2): the distance of a point to itself ha
 
 
 def pairwise_dist(z: Tensor, y: Tensor, c: Curvature) -> Tensor | None:
-    """d(z_i, y_j), shape (*batch, n, m) [eq:dist]; None for points too far out, c too close to 0, or no float64.
-
-    Example:
-        >>> pairwise_dist(torch.tensor([[3.0, 0.0]]), torch.tensor([[0.0, 0.0], [-2.0, 0.0]]), 1.0)
-        tensor([[3., 5.]])
-    """
+    """d(z_i, y_j), shape (*batch, n, m) [eq:dist]; None for points too far out, c too close to 0, or no float64."""
     if torch.compiler.is_compiling() or wide_dtype(z) != torch.float64 or may_hold(torch.as_tensor(c) < _FLAT):
         return None
     scale = root(c)
@@ -116,12 +102,7 @@ def _polar(z: Tensor, root: Tensor | float) -> tuple[Tensor, Tensor]:
 
 
 def busemann(z: Tensor, direction: Tensor, c: Curvature) -> Tensor:
-    """log(cosh a − sinh a cos θ)/√c for c > 0, with a = √c|z| and the angle θ between z and the direction.
-
-    Example:
-        >>> busemann(torch.tensor([3.0, 0.0]), torch.tensor([1.0, 0.0]), 1.0)
-        tensor(-3.)
-    """
+    """log(cosh a − sinh a cos θ)/√c for c > 0, with a = √c|z| and the angle θ between z and the direction."""
     kind = torch.promote_types(z.dtype, direction.dtype)
     z, xi = torch.broadcast_tensors(wide(z), wide(direction))
     xi = xi / torch.linalg.vector_norm(xi, dim=-1, keepdim=True)

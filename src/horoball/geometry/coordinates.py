@@ -1,11 +1,7 @@
-"""Ball coordinates: how near the rim a point may be, and projections to two dimensions.
-
-Ball coordinates that can always be read back.
+"""Ball coordinates that can always be read back, and points of any dimension on the disc.
 
 Coordinates crowd at the rim: beyond √c·d(0, z) ≈ 37 float64 has none left below 1, and what rounds to the rim has lost
 its point. Points farther out than 34 are shown at 34, in their direction, and whoever asked for them is warned.
-
-Points of any dimension on the disc.
 """
 
 from __future__ import annotations
@@ -30,12 +26,7 @@ _NAMED = 5  # points that a report names
 
 
 class RimWarning(UserWarning):
-    """Some points lie farther out than ball coordinates can hold.
-
-    Example:
-        >>> issubclass(RimWarning, UserWarning)
-        True
-    """
+    """Some points lie farther out than ball coordinates can hold."""
 
 
 def in_ball(z: Tensor, ball: PoincareBall) -> Tensor:

@@ -1,8 +1,7 @@
-"""The curvature parameter c in kernels: a plain number, or a tensor of one element when its gradient is wanted.
+"""The curvature parameter c: a plain number, or a tensor of one element when its gradient is wanted.
 
-Kernels and autograd functions take either. Whether it is a tensor is asked here alone.
-
-The curvature of a space: a number, a tensor or a parameter, and a part of the weights that were learned with it.
+Kernels and autograd functions take either; whether it is a tensor is asked here alone. Of a space it may be a parameter
+too, and is a part of the weights that were learned with it.
 """
 
 from __future__ import annotations
@@ -38,22 +37,12 @@ Curvature = float | Tensor
 
 
 def widened(c: Curvature) -> Any:
-    """c in the wide dtype, see `wide`.
-
-    Example:
-        >>> widened(torch.tensor(2.0)).dtype, widened(2.0)
-        (torch.float64, 2.0)
-    """
+    """c in the wide dtype, see `wide`."""
     return wide(c) if isinstance(c, Tensor) else c
 
 
 def value(c: Curvature) -> float:
-    """c as a plain number, without a gradient.
-
-    Example:
-        >>> value(torch.tensor(2.0))
-        2.0
-    """
+    """c as a plain number, without a gradient."""
     return c.item() if isinstance(c, Tensor) else c
 
 
@@ -68,12 +57,7 @@ def is_zero(c: Curvature | None) -> bool:
 
 
 def root(c: Curvature) -> Any:
-    """√c.
-
-    Example:
-        >>> root(4.0)
-        2.0
-    """
+    """√c."""
     return wide(c).sqrt() if isinstance(c, Tensor) else math.sqrt(c)
 
 
@@ -88,12 +72,7 @@ def positive(c: Curvature) -> Any:
 
 
 def positive_root(c: Curvature) -> Any:
-    """√c, and 1e-150 for c = 0, where it divides nothing but zeros; without the infinite slope of √ at 0.
-
-    Example:
-        >>> positive_root(4.0)
-        2.0
-    """
+    """√c, and 1e-150 for c = 0, where it divides nothing but zeros; without the infinite slope of √ at 0."""
     if not isinstance(c, Tensor):
         return max(math.sqrt(c), 1e-150)
     least = 1e-150 if has_float64(c.device) else 1e-18  # whose square is still a number
@@ -102,45 +81,19 @@ def positive_root(c: Curvature) -> Any:
 
 
 def save(ctx: Any, c: Curvature, *tensors: Tensor) -> None:
-    """Keep c and tensors for the backward of an autograd function; `load` gives them back.
-
-    Example:
-        >>> class Scaled(torch.autograd.Function):
-        ...     @staticmethod
-        ...     def forward(ctx, x, c):
-        ...         save(ctx, c, x)
-        ...         return c * x
-        ...     @staticmethod
-        ...     def backward(ctx, grad):
-        ...         c, (x,) = load(ctx)
-        ...         return c * grad, grad_in(c, grad * x) if ctx.needs_input_grad[1] else None
-        >>> c = torch.tensor(2.0, requires_grad=True)
-        >>> Scaled.apply(torch.tensor([1.0, 3.0]), c).sum().backward(); c.grad
-        tensor(4.)
-    """
+    """Keep c and tensors for the backward of an autograd function; `load` gives them back."""
     ctx.c = None if isinstance(c, Tensor) else c
     ctx.save_for_backward(*tensors, *((c,) if isinstance(c, Tensor) else ()))
 
 
 def load(ctx: Any) -> tuple[Any, list[Tensor]]:
-    """What `save` kept: c and the tensors.
-
-    Example:
-        >>> from types import SimpleNamespace
-        >>> load(SimpleNamespace(c=2.0, saved_tensors=(torch.ones(1),)))
-        (2.0, [tensor([1.])])
-    """
+    """What `save` kept: c and the tensors."""
     saved = list(ctx.saved_tensors)
     return (saved.pop() if ctx.c is None else ctx.c), saved
 
 
 def grad_in(c: Tensor, terms: Tensor) -> Tensor:
-    """The gradient in c, the sum of its terms, in the shape and dtype of c.
-
-    Example:
-        >>> grad_in(torch.tensor([1.0]), torch.ones(3, dtype=torch.float64))
-        tensor([3.])
-    """
+    """The gradient in c, the sum of its terms, in the shape and dtype of c."""
     return terms.sum().to(c.dtype).reshape(c.shape)
 
 

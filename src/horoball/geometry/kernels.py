@@ -1,21 +1,19 @@
-"""Even kernels and a fast asinh: right in value and gradient, in both dtypes, from 0 to overflow.
+"""Even kernels, a fast asinh and Bessel functions: right in value and gradient, in both dtypes, from 0 to overflow.
 
-Every function of a radius in hyperbolic geometry is an even analytic function of x = √c·|v|, so it is written
-here as a function of u = x² = c|v|². A power series near u = 0 and the closed form elsewhere make the origin,
-coincident points and c = 0 regular, also for derivatives: √u never meets autograd at 0.
+Every function of a radius in hyperbolic geometry is an even analytic function of x = √c·|v|, so it is written here as a
+function of u = x² = c|v|². A power series near u = 0 and the closed form elsewhere make the origin, coincident points
+and c = 0 regular, also for derivatives: √u never meets autograd at 0.
 
-The modified Bessel function of the first kind, for any order and argument: the normalizer of directions.
-
-Note [Bessel]: F_ν(κ) = I_ν(κ)/κ^ν is even in κ and positive at 0, so it is computed from κ², and its gradient has no
-singular point. For orders of 64 and more, Debye's uniform expansion has all digits of float64 with seven terms,
+Note [Bessel]: the normalizer of directions is the modified Bessel function of the first kind. F_ν(κ) = I_ν(κ)/κ^ν is
+even in κ and positive at 0, so it is computed from κ², and its gradient has no singular point. For orders of 64 and
+more, Debye's uniform expansion has all digits of float64 with seven terms,
 
     log F_ν = ν (s − log(1 + s) − log ν) − ½ log(2πν s) + log Σ_k U_k(1/s)/ν^k,    s = √(1 + (κ/ν)²).
 
 Lower orders follow from F_(ν−1) = 2ν F_ν + κ² F_(ν+1), whose terms are all positive: nothing cancels on the way down.
 
-Points as columns of NumPy's arrays, for hot paths of a CPU: NumPy starts an operation sooner than torch does.
-
-With points along the last axis, a number for each of them meets all coordinates at once.
+Hot paths of a CPU have points as columns of NumPy's arrays: NumPy starts an operation sooner than torch does, and with
+points along the last axis a number for each of them meets all coordinates at once.
 """
 
 from __future__ import annotations
@@ -384,23 +382,11 @@ def _polynomials() -> list[list[float]]:
 
 
 def columns(x: Tensor) -> np.ndarray:
-    """Rows of a tensor as columns of an array in float64, a copy.
-
-    Example:
-        >>> import torch
-        >>> columns(torch.tensor([[1.0, 2.0], [3.0, 4.0]]))
-        array([[1., 3.],
-               [2., 4.]])
-    """
+    """Rows of a tensor as columns of an array in float64, a copy."""
     return np.array(x.detach().reshape(-1, x.shape[-1]).numpy().T, np.float64, order="C")
 
 
 def dots(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Inner products of columns.
-
-    Example:
-        >>> dots(np.array([[3.0], [4.0]]), np.array([[1.0], [2.0]]))
-        array([11.])
-    """
+    """Inner products of columns."""
     products: np.ndarray = (x * y).sum(0)
     return products

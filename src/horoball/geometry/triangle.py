@@ -1,15 +1,14 @@
 """The hyperbolic triangle 0, μ, z = exp_μ(v): one geometry for exp, log and distance in the tangent chart.
 
-Points are tangent vectors at the origin in metric units. With a = √c|μ|, b = √c|v| and the angle φ between μ and v,
-the hyperbolic law of cosines gives a_z = √c·d(0, z) without cancellation as
+Points are tangent vectors at the origin in metric units. With a = √c|μ|, b = √c|v| and the angle φ between μ and v, the
+hyperbolic law of cosines gives a_z = √c·d(0, z) without cancellation as
 
     sinh²(a_z/2) = sinh²((a − b)/2) + sinh a · sinh b · P,        P = |μ̂ + v̂|²/4 = cos²(φ/2),
 
-and z lies in the plane of μ and v. Since log_z(y) = exp_{−z}(y) and d(z, y) = d(0, exp_{−z}(y)) in this chart, the
-same triangle serves all three. The vectors keep their dtype; one scalar per point is worked out in float64, scaled by
-exp(−a−b) so that no radius overflows. `translation` makes differentiable functions of it.
-
-How the hyperbolic triangle changes with its sides, its angle and c: what its gradients are made of.
+and z lies in the plane of μ and v. Since log_z(y) = exp_{−z}(y) and d(z, y) = d(0, exp_{−z}(y)) in this chart, the same
+triangle serves all three. The vectors keep their dtype; one scalar per point is worked out in float64, scaled by
+exp(−a−b) so that no radius overflows. `translation` makes differentiable functions of it, of how it changes with its
+sides, its angle and c.
 """
 
 from __future__ import annotations

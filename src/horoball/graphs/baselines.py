@@ -3,7 +3,7 @@
 The first four look for pairs that are close. The last two look for nodes that miss an edge: they read what a split
 gives away, see Note [Leak] in `horoball.graphs.evaluation`, and know nothing of which node belongs to which.
 
-PyTorch Geometric's own variational graph auto-encoder, as a baseline: Euclidean, with an inner product for edges.
+PyTorch Geometric's own variational graph auto-encoder, Euclidean and with an inner product for edges, is another one.
 """
 
 from __future__ import annotations

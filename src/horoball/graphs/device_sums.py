@@ -30,12 +30,7 @@ _TOUCHING = 1e-30  # of s: below it two points are one, and their distance has n
 
 
 class Matrices(NamedTuple):
-    """A stack of matrices of pairs; a list of pairs is one of matrices with a single place.
-
-    Example:
-        >>> Matrices(torch.tensor([[0, 1]]), torch.tensor([[2, 3]]), torch.ones(1, 2, 2)).counts.shape
-        torch.Size([1, 2, 2])
-    """
+    """A stack of matrices of pairs; a list of pairs is one of matrices with a single place."""
 
     rows: Tensor  # (matrices, rows)
     columns: Tensor  # (matrices, columns)
@@ -43,12 +38,7 @@ class Matrices(NamedTuple):
 
 
 def matrices(block: Block, like: Tensor) -> Matrices:
-    """A block in this form, on the device and in the dtype of a tensor.
-
-    Example:
-        >>> matrices(Block(torch.tensor([0]), torch.tensor([1])), torch.zeros(1)).counts.shape
-        torch.Size([1, 1, 1])
-    """
+    """A block in this form, on the device and in the dtype of a tensor."""
     block = block.to(like.device)
     rows, columns = block.rows, block.columns
     if block.listed:
@@ -138,12 +128,7 @@ def _lift(part: Matrices, offset: Tensor) -> Tensor:
 
 
 def stacks(rows: Tensor, columns: Tensor, counts: Tensor) -> Iterator[Matrices]:
-    """Some matrices at a time.
-
-    Example:
-        >>> [len(part.rows) for part in stacks(torch.zeros(3, 1), torch.zeros(3, 1), torch.zeros(3, 1, 1))]
-        [3]
-    """
+    """Some matrices at a time."""
     many = max(1, AT_ONCE // max(1, counts[0].numel()))
     for part in zip(rows.split(many), columns.split(many), counts.split(many), strict=True):
         yield Matrices(*part)

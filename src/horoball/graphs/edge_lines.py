@@ -1,8 +1,6 @@
-"""Lines of two node ids, with any separator; facts of three, which are refused.
+"""Lines of two node ids, with any separator.
 
-Tables of facts (head, relation, tail): their first two columns are no edges, so that they are told from edges.
-
-Lines of two node ids, with any separator.
+Tables of facts (head, relation, tail) are refused: their first two columns are no edges.
 """
 
 from __future__ import annotations
@@ -92,13 +90,7 @@ _AFTER_TWO = re.compile(rb"^(\S+ \S+) .*$", re.MULTILINE)
 
 
 class Ends(NamedTuple):
-    """The two ends of every edge, as a file or a table has them: pyarrow arrays of ids.
-
-    Example:
-        >>> import pyarrow as pa
-        >>> Ends(pa.array(["cat", "dog"]), pa.array(["animal", "animal"])).first.to_pylist()
-        ['cat', 'dog']
-    """
+    """The two ends of every edge, as a file or a table has them: pyarrow arrays of ids."""
 
     first: Any
     second: Any
@@ -116,12 +108,7 @@ def named_ends(names: list[str]) -> tuple[int, int] | None:
 
 
 def ends_of(names: list[str], where: str) -> tuple[int, int]:
-    """Which columns hold the ends of edges: those that are called so, or the first two.
-
-    Example:
-        >>> ends_of(["weight", "Source", "target"], "The file")
-        (1, 2)
-    """
+    """Which columns hold the ends of edges: those that are called so, or the first two."""
     if len(names) < 2:
         raise ValueError(f"{where} has {len(names)} column, expected two: the ends of each edge.")
     found = named_ends(names)

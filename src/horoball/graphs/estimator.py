@@ -1,7 +1,4 @@
-"""PoincareGraphVAE: the model of a graph as an estimator.
-
-The tree of a graph's nodes, from a fitted model.
-"""
+"""PoincareGraphVAE: the model of a graph as an estimator, and the tree of its nodes."""
 
 from __future__ import annotations
 

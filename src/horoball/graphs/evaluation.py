@@ -1,13 +1,12 @@
 """How well a model tells edges from non-edges, and how much of a graph an embedding holds.
 
-Edges held out, with as many non-edges, to test whether a model tells them apart.
+For the first, edges are held out, with as many non-edges; for the second nothing is, so that no split can leak.
 
 Note [Leak]: a graph without isolated nodes tells, by the nodes that a split isolates, where edges were taken away.
 
-Whether the nodes that a node is related to are the nearest ones: mean average precision and mean rank.
-
-Both as Nickel & Kiela (2017) define them. For a node u with related nodes N(u), all other nodes stand in the order of
-their distance from u.
+Mean average precision and mean rank tell whether the nodes that a node is related to are the nearest ones, both as
+Nickel & Kiela (2017) define them. For a node u with related nodes N(u), all other nodes stand in the order of their
+distance from u.
 
 - The rank of v in N(u) is one more than the number of unrelated nodes nearer to u; a node at the very distance counts
   half. Other related nodes are not counted.
@@ -15,10 +14,6 @@ their distance from u.
 
 So equal distances gain nothing: an embedding with all points in one place has the mean rank of a random order, and
 |N(u)|/(n − 1) as the precision of u.
-
-How well scores of pairs tell edges from non-edges.
-
-How much of a graph an embedding holds. Nothing is held out, so no split can leak.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Training of a model on a graph.
-
-The loss of a graph as a module, so that the engine can wrap it and a checkpoint can hold all that is learned.
-"""
+"""Training of a model on a graph: the loss is a module, so that a checkpoint holds all that is learned."""
 
 from __future__ import annotations
 

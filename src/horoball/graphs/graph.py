@@ -1,6 +1,6 @@
 """A graph: who is joined to whom, what the nodes are called and what is known of them.
 
-All that a node is below: the transitive closure of edges from children to parents.
+The transitive closure of edges from children to parents is all that a node is below.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Who is below whom in a fitted taxonomy: parents, ancestors and descendants, with probabilities.
 
-Nodes that a model was not trained on: placed by their edges to known nodes, which stay where they are.
+Nodes that a model was not trained on are placed by their edges to known nodes, which stay where they are.
 """
 
 from __future__ import annotations

@@ -1,9 +1,4 @@
-"""The variational graph auto-encoder: a posterior for every node, an edge by the distance of its ends [§5.3].
-
-The probability of an edge, given the distance of its ends.
-
-Encoders of a graph: from what is known of its nodes and edges to a posterior for every node.
-"""
+"""The variational graph auto-encoder: a posterior for every node, an edge by the distance of its ends [§5.3]."""
 
 from __future__ import annotations
 

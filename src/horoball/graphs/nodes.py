@@ -1,9 +1,4 @@
-"""Nodes of a graph: their names, and what is known of them.
-
-Node ids of any kind as the numbers 0 … n − 1, and the names that lead back.
-
-What is known of the nodes of a graph, a row a node.
-"""
+"""Node ids of any kind as numbers, with the names that lead back, and what is known of nodes, a row each."""
 
 from __future__ import annotations
 
@@ -24,12 +19,7 @@ __all__ = ["Numbered", "node_features", "number_hashables", "number_ids"]
 
 
 class Numbered(NamedTuple):
-    """Edges between numbered nodes.
-
-    Example:
-        >>> Numbered(np.array([[0, 1]]), 2, np.array(["cat", "dog"])).nodes
-        2
-    """
+    """Edges between numbered nodes."""
 
     edges: np.ndarray  # int64, (m, 2)
     nodes: int
@@ -188,11 +178,6 @@ def node_features(features: Any, nodes: int, names: np.ndarray | None) -> Tensor
             by its index, and a table by the names of its rows if it has them: these are the names of the nodes.
         nodes: Number of nodes.
         names: Their names; None where they are numbers.
-
-    Example:
-        >>> node_features(np.eye(2), 2, None)
-        tensor([[1., 0.],
-                [0., 1.]])
     """
     if isinstance(features, Table):
         features = _table(features, nodes, names)

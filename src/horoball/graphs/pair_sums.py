@@ -3,8 +3,6 @@
 A graph of n nodes has n² pairs, so neither their distances nor what autograd would keep of them can be held. A block of
 pairs gives its part of the sum and of the gradient at once and is forgotten: what is kept is of the size of the points.
 
-Distances of blocks of pairs of points, and gradients collected by point.
-
 Note [Pairs]: with y = √c z and H = (cosh|y|, sinh|y| y/|y|), a point of the unit hyperboloid, a pair has
 
     s = sinh²(√c d/2) = (H₀H₀' − H·H' − 1)/2,    d = 2 asinh(√s)/√c,

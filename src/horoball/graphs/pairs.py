@@ -1,4 +1,4 @@
-"""Edges and non-edges of a graph, handed out in steps.
+"""Edges and non-edges of a graph, handed out in steps, and in blocks of bounded size.
 
 Note [Sampled pairs]: the log-likelihood of a graph is a sum over its m edges and over the pairs that are no edges, both
 ways. A step takes b edges of a permutation and k pairs i ≠ j at random, each as likely, and forgets those that are
@@ -9,16 +9,12 @@ edges:
 has the full sum as its expectation, whatever b and k. An edge of a directed graph is one ordered pair and counts once,
 not twice. How the pairs are drawn is in Note [Tiles].
 
-Random pairs of nodes in square tiles.
-
 Note [Tiles]: the nodes are shuffled and cut into groups of q, and all nodes of a group are paired with all nodes of the
 next, or of the next few. Where a pair stands is fixed and who stands there is random, so that each place holds every
 pair i ≠ j with the same probability, and a sum over places is unbiased as it is for independent pairs. It varies no
 more than theirs: two places hold independent pairs but for the nodes that they share, and since every node is in as
 many pairs as any other, what a node adds to all of its pairs alike does not vary at all. And a tile is a product of two
 small matrices: a node is fetched once for q pairs, and edges among the pairs are found by looking at each edge once.
-
-Pairs of nodes in blocks of bounded size: listed ones, those of tiles, and all that are no edges.
 """
 
 from __future__ import annotations
@@ -218,12 +214,7 @@ _LISTED = 1 << 16  # pairs of a list, or of a stack of tiles
 
 
 class Block(NamedTuple):
-    """Pairs: a matrix, rows × columns, a stack of matrices, or a list of (row, column).
-
-    Example:
-        >>> Block(torch.tensor([0, 1]), torch.tensor([2, 2])).listed
-        True
-    """
+    """Pairs: a matrix, rows × columns, a stack of matrices, or a list of (row, column)."""
 
     rows: Tensor  # (rows,), or (matrices, rows)
     columns: Tensor
@@ -258,13 +249,7 @@ def blocks_of_pairs(pairs: Tensor, *, joined: bool, weight: float = 1.0, most: i
 
 
 def blocks_of_tiles(tiles: Tiles, weight: float = 1.0) -> Iterator[Block]:
-    """The pairs of tiles that are no edges, some tiles at a time.
-
-    Example:
-        >>> tiles = Tiles(torch.tensor([[0], [0]]), torch.tensor([[1], [2]]), torch.tensor([[0, 0, 0]]), total=2)
-        >>> [block.rows.shape for block in blocks_of_tiles(tiles)]
-        [torch.Size([2, 1])]
-    """
+    """The pairs of tiles that are no edges, some tiles at a time."""
     if not len(tiles.rows):
         return
     many = max(1, _LISTED // tiles.rows.shape[1] ** 2)
@@ -288,11 +273,6 @@ def blocks_of_non_edges(
         directed: Whether (i, j) is another pair than (j, i).
         weight: How often a pair counts.
         rows: How many rows make a block, if it is said.
-
-    Example:
-        >>> from scipy.sparse import csr_array
-        >>> [float(block.counts(torch.ones(2, 2)).sum()) for block in blocks_of_non_edges(csr_array([[0, 0], [0, 0]]))]
-        [2.0]
     """
     everything = torch.arange(adjacency.shape[0])
     for start, stop, i, j in _row_edges(adjacency, rank, ranks, rows or _ROWS):

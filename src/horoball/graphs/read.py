@@ -1,6 +1,6 @@
 """Any source of edges as a graph: files, arrays, matrices, data frames, networkx, PyTorch Geometric.
 
-Files of edges by their kind: text, Parquet tables, saved matrices, also compressed.
+Files are text, Parquet tables and saved matrices, also compressed.
 """
 
 from __future__ import annotations
@@ -41,12 +41,6 @@ def read_edge_file(path: str, comment: str | None = None) -> Ends | np.ndarray |
             its first line; anything else is lines of ids between blanks, tabs or commas. `.gz` may follow.
         comment: What lines of text that are comments begin with; without it they are those before the first edge that
             begin with # or %.
-
-    Example:
-        >>> read_edge_file("missing.edges")
-        Traceback (most recent call last):
-            ...
-        FileNotFoundError: There is no file missing.edges.
     """
     data = _bytes(path)
     ending = next((s for s in reversed(Path(path.lower()).suffixes) if s not in _COMPRESSED), "")

@@ -1,11 +1,4 @@
-"""A fitted model of a graph: the run with its graph and record, its training, and its options.
-
-The record of a fit to a graph.
-
-A fitted model of a graph, with the graph and the record of its fit.
-
-From the options of a front end to the settings of a fit to a graph.
-"""
+"""A fitted model of a graph: the run with its graph and record, its training, and its options."""
 
 from __future__ import annotations
 

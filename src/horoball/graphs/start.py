@@ -1,10 +1,6 @@
-"""Where nodes are before training: axes of paths, nested cones, and free posteriors there.
+"""Where nodes are before training: along the main axes of path lengths, or in nested cones, and free posteriors there.
 
-Where the nodes of a graph lie along the main axes of its path lengths: a start for a map.
-
-A taxonomy in the ball without training: every node a cone that holds the cones of its children.
-
-Where free posteriors are before training.
+Nested cones are a taxonomy in the ball without training: every node is a cone that holds the cones of its children.
 """
 
 from __future__ import annotations

@@ -1,10 +1,7 @@
 """An index of points in the ball: nearest neighbors, ancestors, descendants; kept in a folder.
 
-Names of points: text or whole numbers.
-
-What an index keeps in a file beside its points: partitions, as tensors and numbers that are checked when read.
-
-The lift is not kept: it follows from the points for which the index was made.
+Beside its points it keeps their names, text or whole numbers, and partitions, as tensors and numbers that are checked
+when read. The lift is not kept: it follows from the points for which the index was made.
 """
 
 from __future__ import annotations

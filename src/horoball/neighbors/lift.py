@@ -15,12 +15,7 @@ A and h grow as exp(√cR) and s does not: for near points far out it is a diffe
 moves it by at most (d + 4) u (A + |h||g|/cosh √cR_q), u = 2⁻²⁴, which is `Lift.error`. It tells which points the order
 of s has settled, and which have to be compared in float64.
 
-What users give as points: checked, and in the tangent chart.
-
-Points as vectors for engines that know inner products, such as vector databases.
-
-The nearest point of a query has the largest inner product of their vectors. See `lift` for the formulas: vectors of
-points are (A, h), those of queries (−1, g/cosh √cR_q), with lengths in units of 1/√c.
+Other engines that know inner products, such as vector databases, get the same vectors, with lengths in units of 1/√c.
 """
 
 from __future__ import annotations

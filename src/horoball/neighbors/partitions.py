@@ -17,14 +17,12 @@ so, would not find itself. So a search also looks through the query's own partit
 to if it were added to the index, and then the nearest in the features, with radii weighed less. For a step in a random
 direction leads outwards, and hardly turns.
 
-The order in which a point meets the centers of partitions: nearest first.
-
-A point is assigned to the center that it meets first, and has to meet the same one when it comes as a query. Scores of
-an inner product engine do not see to that: far out they differ by less than their rounding, and BLAS rounds otherwise
-for few rows than for many. So squares of distances are computed exactly here, of rows that are rounded to multiples of
-2⁻²⁵ first: their products are multiples of 2⁻⁵⁰ and, with all lengths up to 1, all sums are below 2³, which 53 bits
-hold, in whatever order they are added. Rows that are alike to 2⁻²⁵ then meet all centers in the same order, as
-neighbors should.
+A point meets the centers of partitions in an order, nearest first. It is assigned to the center that it meets first,
+and has to meet the same one when it comes as a query. Scores of an inner product engine do not see to that: far out
+they differ by less than their rounding, and BLAS rounds otherwise for few rows than for many. So squares of distances
+are computed exactly here, of rows that are rounded to multiples of 2⁻²⁵ first: their products are multiples of 2⁻⁵⁰
+and, with all lengths up to 1, all sums are below 2³, which 53 bits hold, in whatever order they are added. Rows that
+are alike to 2⁻²⁵ then meet all centers in the same order, as neighbors should.
 
 In the ball the centers are ordered by the s of `lift`. With R of the query and ρ of the center, both times √c, and
 their unit vectors u and y,

@@ -6,15 +6,13 @@ rounding can move a score, then no point that was not asked for can be nearer, a
 points with a score below that bound are taken and compared: some hundreds for a query in a cluster far out, hardly ever
 any near the origin.
 
-The search by inner products itself: FAISS over lifted points, all of them or by partitions.
+The engine is FAISS over lifted points, all of them or by partitions.
 
-Above and below: which points a hierarchy that hangs from the origin puts over others.
-
-A point x is above y if, seen from x, the way to y leads away from the origin: the angle at x between the ray that comes
-from the origin and the geodesic to y is at most φ. With φ = 90° the points below x are those beyond the hyperplane
-through x that stands upright on the ray. The origin is above everything, and no point is above itself. A point above is
-nearer to the origin, and x is above y exactly if y is below x. Any point may stand for the origin, as the root of the
-hierarchy.
+A hierarchy that hangs from the origin puts points over others. A point x is above y if, seen from x, the way to y leads
+away from the origin: the angle at x between the ray that comes from the origin and the geodesic to y is at most φ. With
+φ = 90° the points below x are those beyond the hyperplane through x that stands upright on the ray. The origin is above
+everything, and no point is above itself. A point above is nearer to the origin, and x is above y exactly if y is below
+x. Any point may stand for the origin, as the root of the hierarchy.
 
 In the tangent chart the angle is that of log_x(y) with x: the frame at x is carried there along the ray itself.
 """

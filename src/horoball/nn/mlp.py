@@ -1,9 +1,4 @@
-"""Euclidean layers: linear, and a multilayer perceptron.
-
-torch's linear layer, with its initial weights from a given generator.
-
-Fully connected networks with ReLU between layers.
-"""
+"""Euclidean layers with weights from a given generator: torch's linear, and a perceptron with ReLU in between."""
 
 from __future__ import annotations
 
