@@ -12,10 +12,9 @@ c = 1: a c that is learned then costs no more than one that is fixed. By way of 
     h = (ρ₁ cosh b + ⟨μ, v⟩ ρ₂ ℓ) μ + ρ₂ v,    ρ₁ = sinh a/a,  ρ₂ = sinh b/b,  ℓ = (cosh a − 1)/a²,
     z = h · asinh(q)/q,   q = |h|.
 
-Vectors meet scalars in three products of small matrices, as rows of one tensor of shape (*batch, 2, d); the scalars of
-μ and v are columns of another. All is float64, which is right to float32's rounding unless v all but undoes μ or
-√c(|μ| + |v|) exceeds 350. A CPU is asked for that, and such batches go the general way; other devices are not waited
-for.
+Vectors are rows of one tensor of shape (*batch, 2, d), and the scalars of μ and v columns of another. All is float64,
+which is right to float32's rounding unless v all but undoes μ or √c(|μ| + |v|) exceeds 350. A CPU is asked for that,
+and such batches go the general way; other devices are not waited for.
 """
 
 from __future__ import annotations
@@ -167,15 +166,16 @@ class _Exp(torch.autograd.Function):
     def forward(ctx: Any, mu: Tensor, v: Tensor, c: Curvature, volume: bool) -> tuple[Tensor, Tensor | None, bool]:
         s = root(c)
         x = torch.stack((mu, v), -2).double().mul_(s)
-        gram = x @ x.mT
-        ab = gram.diagonal(dim1=-2, dim2=-1).sqrt().clamp_min_(_SHORT)
+        ab = torch.linalg.vector_norm(x, dim=-1).clamp_min_(_SHORT)
+        first, second = x.unbind(-2)
+        between = (first * second).sum(-1)  # ⟨μ, v⟩
         sinh, cosh = ab.sinh(), ab.cosh()
         rho = sinh / ab
         (rho1, rho2), (cosh1, cosh2) = rho.unbind(-1), cosh.unbind(-1)
         lift = (rho1 * rho1).div_(cosh1 + 1)
-        across = gram[..., 0, 1] * rho2
+        across = between * rho2
         weights = torch.stack((torch.addcmul(rho1 * cosh2, across, lift), rho2), -1)
-        h = (weights.unsqueeze(-2) @ x).squeeze(-2)
+        h = (first * weights[..., :1]).addcmul_(second, rho2.unsqueeze(-1))
         q = torch.linalg.vector_norm(h, dim=-1, keepdim=True)
         if looks_ahead(mu):
             kept = torch.addcmul(q.squeeze(-1), sinh[..., 0], cosh2, value=-_UNDONE).min()
@@ -184,12 +184,12 @@ class _Exp(torch.autograd.Function):
         q.clamp_min_(_SHORT)
         factor = q.asinh().div_(q)
         z = (h * factor).div_(s).to(mu.dtype)
-        save(ctx, c, mu, v, x, gram, ab, rho, cosh, lift, across, weights, h, q, factor)
+        save(ctx, c, mu, v, x, between, ab, rho, cosh, lift, across, weights, h, q, factor)
         return z, rho2.log().mul_(mu.shape[-1] - 1).to(mu.dtype) if volume else None, True
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor, grad_volume: Tensor | None, _: None) -> tuple[Tensor | None, ...]:
-        c, (mu, v, x, gram, ab, rho, cosh, lift, across, weights, h, q, factor) = load(ctx)
+        c, (mu, v, x, between, ab, rho, cosh, lift, across, weights, h, q, factor) = load(ctx)
         if torch.is_grad_enabled():
             return again(_plain, (mu, v, c), ctx.needs_input_grad, grad, grad_volume)
         s = root(c)
@@ -200,7 +200,7 @@ class _Exp(torch.autograd.Function):
         bend = (square + 1).rsqrt_().sub_(factor).div_(square)
         along = (g * h).sum(-1, keepdim=True)
         g_h = (g * factor).addcmul_(h, along * bend)
-        g1, g2 = (g_h.unsqueeze(-2) @ x.mT).squeeze(-2).unbind(-1)
+        g1, g2 = (g_h.unsqueeze(-2) * x).sum(-1).unbind(-1)
         # What each scalar changes by, over the radius it depends on
         radius = ab * ab
         d_rho = (cosh - rho).div_(radius)
@@ -208,7 +208,7 @@ class _Exp(torch.autograd.Function):
         g_mu = torch.addcmul(d_rho[..., 0] * cosh2, across, d_lift).mul_(g1)
         if grad_volume is not None:
             g2 = torch.addcdiv(g2, grad_volume.double(), rho2, value=mu.shape[-1] - 1)
-        by_v = torch.addcmul(rho1 * rho2, gram[..., 0, 1] * lift, d_rho[..., 1])
+        by_v = torch.addcmul(rho1 * rho2, between * lift, d_rho[..., 1])
         g_v = torch.addcmul(by_v.mul_(g1), g2, d_rho[..., 1])
         g_mixed = (rho2 * lift).mul_(g1)
         mixing = torch.stack((g_mu, g_mixed, g_mixed, g_v), -1).unflatten(-1, (2, 2))

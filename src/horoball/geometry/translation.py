@@ -82,20 +82,25 @@ class _Triangle(torch.autograd.Function):
             Cz = f.az + torch.exp(-2 * f.az) / f.sz  # a_z coth a_z
         else:
             g_r = torch.where(tri.Rz > 0, wide(grad).unsqueeze(-1), 0.0)
+            pull = g_r * X * per_Rz
         grad_mu = grad_v = grad_c = None
         if ctx.needs_input_grad[0]:
-            radial, across = g_r * cos1, X * tri.R2 * per_Rz * g_r
+            radial = g_r * cos1
             if ctx.vertex:
                 across = X * tri.R2 * per_Rz * (g_r - Cz * lam2 * g_n) - bend(tri, f, lam2, cos2, k) * lam2 * g_u
                 radial = radial - turn * lam2 * Cz
+            else:
+                across = pull * tri.R2
             grad_mu = _assemble(_across(f.A, grad, g_u, u) if ctx.vertex else None, radial, u, across, tri)
         if ctx.needs_input_grad[1]:
-            radial, across = g_r * cos2, X * tri.R1 * per_Rz * g_r
+            radial = g_r * cos2
             if ctx.vertex:
                 radial = radial + turn * lam1 * torch.exp(-f.az) / f.sz
                 lift = f.sb / f.sz * f.E * torch.expm1(-f.a).square() / 2  # B (cosh a − 1)
-                across = across - f.B * cos2 * (cos1 - k * lam2) * g_w
+                across = X * tri.R1 * per_Rz * g_r - f.B * cos2 * (cos1 - k * lam2) * g_w
                 across = across - g_m * (f.B * lam1 * lam1 + lift * cos2 * lam2)
+            else:
+                across = pull * tri.R1
             grad_v = _assemble(_across(f.B, grad, g_w, w) if ctx.vertex else None, radial, w, across, tri)
         if ctx.needs_input_grad[2]:
             rate, twist = rates_in_c(tri, f, cos1, cos2, c)
