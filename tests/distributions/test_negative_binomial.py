@@ -82,6 +82,7 @@ def test_gradients_agree_with_differences_for_several_points_of_an_observation()
     assert bool((x == 0).any() and (x > 0).any())
     for mean, value in ((log_mean, x), (log_mean[0], x), (log_mean[0, 0], x), (log_mean, x[:, :1] * torch.ones(5))):
         assert torch.autograd.gradcheck(lambda m, r, v=value: NegativeBinomial(m, r).log_prob(v), (mean, log_r))
+        assert torch.autograd.gradgradcheck(lambda m, r, v=value: NegativeBinomial(m, r).log_prob(v), (mean, log_r))
 
 
 def test_values_broadcast_as_torch_has_it() -> None:

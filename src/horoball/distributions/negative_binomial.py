@@ -13,7 +13,6 @@ from torch import Tensor
 from torch.distributions import Distribution, constraints
 from torch.nn.functional import logsigmoid, softplus
 
-from horoball.geometry.autograd import first_order
 from horoball.geometry.kernels import looks_ahead, may_hold, wide
 
 __all__ = ["NegativeBinomial", "ZeroInflated", "ZeroInflatedGamma", "ZeroInflatedNegativeBinomial", "count_log_prob"]
@@ -114,7 +113,7 @@ class NegativeBinomial(Distribution):
             log_mean, x = log_mean.expand(shape), x.expand(shape)
         if not looks_ahead(log_mean):
             return count_log_prob(wide(log_mean), wide(self.log_dispersion), wide(x)).sum(-1).to(log_mean.dtype)
-        return _LogProb.apply(log_mean, self.log_dispersion, x)
+        return _log_prob_of_few(log_mean, self.log_dispersion, x)
 
 
 def count_log_prob(log_mean: Tensor, log_r: Tensor, x: Tensor, feature: Any = ...) -> Tensor:
@@ -140,54 +139,21 @@ def count_log_prob(log_mean: Tensor, log_r: Tensor, x: Tensor, feature: Any = ..
     return rise - torch.lgamma(x + 1) + x * logsigmoid(u) - r * softplus(u, threshold=_THRESHOLD)
 
 
-def _digamma_rise(x: Tensor, r: Tensor, psi: Tensor) -> Tensor:
-    """r (ψ(x + r) − ψ(r)), where the second is known; by the derivative of Stirling's series for large r."""
-    rise = r * (torch.digamma(x + r) - psi)
-    if may_hold(r > _LARGE):
-        far = r * torch.log1p(x / r) + x / (2 * (x + r)) + (1 / r - r / (x + r).square()) / 12
-        rise = torch.where(r > _LARGE, far, rise)
-    return rise
-
-
-class _LogProb(torch.autograd.Function):
-    """The sum of log p(x) over features.
+def _log_prob_of_few(log_mean: Tensor, log_r: Tensor, x: Tensor) -> Tensor:
+    """The sum of log p(x) over features, where most counts are 0.
 
     Of a count of 0 no more is left than −r log(1 + μ/r). The other counts, few in most tables, are taken in float64:
     there log Γ(x) is larger than log p(x), by which digits are lost.
     """
-
-    @staticmethod
-    def forward(ctx: Any, log_mean: Tensor, log_r: Tensor, x: Tensor) -> Tensor:
-        features = max(1, x.shape[-1])
-        points = log_mean.numel() // max(1, x.numel())  # for each observation
-        at = x.reshape(-1).nonzero().squeeze(-1)  # places in all of x
-        row, feature = at // features, at % features
-        ctx.save_for_backward(log_mean, log_r, x, at, row, feature)
-        log_mean = log_mean.contiguous()
-        of_zeros = softplus(log_mean - log_r, threshold=_THRESHOLD).mul_(log_r.exp())
-        of_zeros.view(points, x.numel()).index_fill_(1, at, 0.0)
-        counted = wide(log_mean.reshape(points, x.numel())[:, at])
-        each = count_log_prob(counted, wide(log_r), wide(x.reshape(-1)[at]), feature)
-        sums = each.new_zeros(len(each), x.numel() // features).index_add_(1, row, each)
-        return (sums.view(log_mean.shape[:-1]) - of_zeros.sum(-1)).to(log_mean.dtype)
-
-    @staticmethod
-    @first_order
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor | None, None]:
-        """∂/∂log μ = x σ(−u) − r σ(u);  ∂/∂log r = r (ψ(x + r) − ψ(r)) − r log(1 + μ/r) − ∂/∂log μ."""
-        log_mean, log_r, x, at, row, feature = ctx.saved_tensors
-        u, r, weight = log_mean - log_r, log_r.exp(), grad.unsqueeze(-1)
-        slope = (x * (-u).sigmoid()).sub_(u.sigmoid().mul_(r))
-        grad_mean = slope * weight
-        if not ctx.needs_input_grad[1]:
-            return grad_mean, None, None
-        of_all = softplus(u, threshold=_THRESHOLD).mul_(r).add_(slope).mul_(weight)
-        r, psi = wide(r)[feature], torch.digamma(wide(r))[feature]
-        rise = _digamma_rise(wide(x.reshape(-1)[at]), r, psi)
-        points = log_mean.numel() // max(1, x.numel())
-        total = wide(grad).reshape(points, *x.shape[:-1]).sum(0).flatten()  # over the points of an observation
-        sums = total.new_zeros(log_r.shape).index_add_(0, feature, rise * total[row])
-        return grad_mean, (sums - of_all.sum_to_size(log_r.shape)).to(log_r.dtype), None
+    features = max(1, x.shape[-1])
+    points = log_mean.numel() // max(1, x.numel())  # for each observation
+    at = x.reshape(-1).nonzero().squeeze(-1)  # places in all of x
+    row, feature = at // features, at % features
+    of_zeros = torch.where(x == 0, softplus(log_mean - log_r, threshold=_THRESHOLD) * log_r.exp(), 0.0)
+    counted = wide(log_mean.reshape(points, x.numel())[:, at])
+    each = count_log_prob(counted, wide(log_r), wide(x.reshape(-1)[at]), feature)
+    sums = each.new_zeros(len(each), x.numel() // features).index_add(1, row, each)
+    return (sums.view(log_mean.shape[:-1]) - of_zeros.sum(-1)).to(log_mean.dtype)
 
 
 class ZeroInflated(Distribution):
