@@ -1,13 +1,4 @@
-"""Example datasets: the branching diffusion, MNIST, random graphs and the graphs of the paper.
-
-The branching diffusion process of the paper's first experiment: a tree of points, observed with noise.
-
-MNIST, from `HOROBALL_DATA` or downloaded with a checksum.
-
-Random graphs of any size: trees, and graphs whose nodes prefer neighbors that have many.
-
-The three graphs of the paper's link prediction, from `HOROBALL_DATA` or downloaded with a checksum.
-"""
+"""Example datasets: the branching diffusion, MNIST, random graphs and the graphs of the paper."""
 
 from __future__ import annotations
 

@@ -1,18 +1,12 @@
 """What other packages bring: plugins that register classes and readers, optional dependencies, and the table formats.
 
-Plugins: modules of other installed packages that register likelihoods, posterior families or readers.
+Plugins: modules of other installed packages that register likelihoods, posterior families or readers. A package names
+its module under the entry-point group `horoball.plugins`. Only what is installed is imported: neither a run's folder
+nor a data file can name a module to import.
 
-A package names its module under the entry-point group `horoball.plugins`. Only what is installed is imported: neither a
-run's folder nor a data file can name a module to import.
-
-Classes by name: those of horoball, and those that plugins register.
-
-Optional dependencies, imported where they are used: the error says which extra to install.
-
-Table formats that come with the package: which module reads files with which ending.
-
-This module imports nothing, so that the help text of a command can name the formats without importing torch. The
-readers register themselves with `horoball.tables.formats.table_reader`.
+Table formats that come with the package: which module reads files with which ending. This module imports nothing, so
+that the help text of a command can name the formats without importing torch. The readers register themselves with
+`horoball.tables.formats.table_reader`.
 """
 
 from __future__ import annotations

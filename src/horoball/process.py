@@ -1,20 +1,11 @@
 """The process: how it is stopped, how much memory and how many cores it may use. Nothing here imports torch.
 
-Ctrl-C: how work is asked to stop, and how a command is made to.
-
-Note [Ctrl-C]
-Python raises KeyboardInterrupt between two instructions of the main thread. That is not enough for a command: a call
-into C may take minutes, an exception that is raised in a callback or a destructor is dropped, and an import that is
-interrupted may end in another error. So a command has a watcher beside it, a thread that the signal itself wakes. The
-main thread has `GRACE` seconds to write its checkpoint and say what is left; then the watcher ends the process. This
-leaves what kill -9 would leave, and no more: files take their names when they are whole. C code that keeps Python's
-lock stops the watcher too, so long calls of that kind are cut into short ones, see `tables.geodesics`.
-
-Running out of memory, said in one way: torch has a RuntimeError for it, numpy and Python have MemoryError.
-
-How much memory the contents of a file may take: what the user says, or a share of what the machine has.
-
-How many cores this process may use, and how many workers fit into a fixed amount of memory.
+Note [Ctrl-C] Python raises KeyboardInterrupt between two instructions of the main thread. That is not enough for a
+command: a call into C may take minutes, an exception that is raised in a callback or a destructor is dropped, and an
+import that is interrupted may end in another error. So a command has a watcher beside it, a thread that the signal
+itself wakes. The main thread has `GRACE` seconds to write its checkpoint and say what is left; then the watcher ends
+the process. This leaves what kill -9 would leave, and no more: files take their names when they are whole. C code that
+keeps Python's lock stops the watcher too, so long calls of that kind are cut into short ones, see `tables.geodesics`.
 """
 
 from __future__ import annotations

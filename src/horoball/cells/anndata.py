@@ -1,15 +1,4 @@
-"""AnnData's own places: the embedding, the graph of neighbors, pseudotime, pictures, and simulated cells.
-
-Where an embedding is in AnnData: obsm["X_poincare"] and its ball in uns["poincare"].
-
-The graph of nearest cells by hyperbolic distance, laid out as scanpy has it.
-
-How far cells have come: the hyperbolic distance from a root.
-
-Cells on the disc, colored by what is known of them.
-
-Cells along a tree that is known: counts in which to find it again.
-"""
+"""AnnData's own places: the embedding, the graph of neighbors, pseudotime, pictures, and simulated cells."""
 
 from __future__ import annotations
 

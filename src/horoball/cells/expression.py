@@ -1,9 +1,8 @@
 """What a model says of cells: denoised expression, simulated counts, and how well it explains them.
 
-Differential expression from posterior draws: log-fold changes, their probability, and the false discovery rate.
-
-This is scvi-tools' "change" mode (Boyeau et al., 2019): two groups differ in a gene if a cell of one and a cell of the
-other, decoded in the same batch, are likely to differ by more than a threshold.
+Differential expression from posterior draws: log-fold changes, their probability, and the false discovery rate. This is
+scvi-tools' "change" mode (Boyeau et al., 2019): two groups differ in a gene if a cell of one and a cell of the other,
+decoded in the same batch, are likely to differ by more than a threshold.
 """
 
 from __future__ import annotations

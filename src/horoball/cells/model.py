@@ -1,9 +1,4 @@
-"""A model of cells: fitted to counts, kept without pickle, and used on cells that it has not seen.
-
-A fitted model and its map: what is known of the fit, the embedding of cells, saving and loading.
-
-What a model says of the expression of cells: denoised, compared between groups, simulated, and how probable.
-"""
+"""A model of cells: fitted to counts, kept without pickle, and used on cells that it has not seen."""
 
 from __future__ import annotations
 

@@ -1,11 +1,9 @@
 """New cells on a map that stays as it is: a new batch learns its own weights only, missing genes are filled in.
 
 Note [Surgery]: a model with covariates sees a category through one column of the encoder's first layer and two of the
-decoder's. A category that it does not know gets new columns, which start at the mean of the others and are
-trained on the new cells while all other weights are frozen, as scArches does (Lotfollahi et al., 2022). Cells of the
-reference therefore keep their coordinates exactly.
-
-How unlike the cells of a fit new cells are: what the model leaves unexplained of them, ranked among known cells.
+decoder's. A category that it does not know gets new columns, which start at the mean of the others and are trained on
+the new cells while all other weights are frozen, as scArches does (Lotfollahi et al., 2022). Cells of the reference
+therefore keep their coordinates exactly.
 
 Note [Surprise]: counts x of a gene with mean μ and variance v under the model have the Pearson residual (x − μ)/√v. Of
 one cell it is mostly noise. Cells of a type that the decoder cannot make share what it gets wrong, so residuals are

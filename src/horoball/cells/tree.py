@@ -1,13 +1,9 @@
 """The tree of cell types: from expression, seen from a root group, or from the latent space; scanpy's keys of it.
 
-Mean expression of groups of cells, with what batches add taken out.
-
 Note [Groups and batches]: a group that is mostly in one batch would carry that batch's genes into the tree. The
 expression of a cell is therefore modeled as that of its group plus that of its covariates, by least squares over all
 cells, and the groups' terms are the means. Groups are compared within batches so, as far as they share any. A group
 that shares no batch with the others, not even through other groups, cannot be told from its batch.
-
-A lineage seen from its root: groups that share more of their change join first.
 
 Note [Shared change]: along a lineage, every step changes some genes, and a later step mostly others. Let Δ_a be the
 change of group a's mean expression since the root group. Two groups have in common what changed before their ways
@@ -29,12 +25,6 @@ strong genes of their own would share the fall of all others. A fall by a factor
 This is taken out of every change, with the k that leaves the smallest sum of absolute changes, a weighted median: most
 genes do not change. Of types that share no progenitor, one branch in five had a support of 0.7 without it, and one in
 thirty with it.
-
-A tree of cell types in the places where scanpy keeps its dendrograms.
-
-Marker genes of the branches of a tree: what sets a branch apart from the rest of the branch above.
-
-The tree of cell types: from expression, seen from a root group, or from the latent space.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Arguments that several commands share.
-
-What commands write, looked at before they begin; see `horoball.storage.outputs`.
-"""
+"""Arguments that several commands share."""
 
 from __future__ import annotations
 

@@ -3,10 +3,6 @@
 Note [Terminal]: names of files, columns, labels and nodes come from others, and a terminal obeys what it is sent. So
 everything that is printed goes through `say` or `print_table`. Characters that a terminal acts on or does not show are
 replaced by visible ones, and nothing is read as markup.
-
-Text from others, made safe to print; see Note [Terminal] in `console`.
-
-What is said about a command that was mistyped.
 """
 
 from __future__ import annotations

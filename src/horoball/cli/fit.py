@@ -1,7 +1,4 @@
-"""The command that makes a model of a table: `horoball fit`.
-
-What a run is and how it went, as commands print it.
-"""
+"""The command that makes a model of a table: `horoball fit`."""
 
 from __future__ import annotations
 

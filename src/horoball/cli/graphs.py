@@ -1,7 +1,4 @@
-"""Commands for graphs: `horoball graph fit`, `evaluate`, `embed`, `view`, `info`.
-
-Commands that ask a directed model: `horoball graph parents`, `ancestors`, `descendants`, `is-a`.
-"""
+"""Commands for graphs: `horoball graph fit`, `evaluate`, `embed`, `view`, and questions to a directed model."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Commands that use a model: `horoball embed`, `export`, `evaluate`, `sample`, `impute`, `info`.
-
-Commands that show: `horoball view`, `report`.
-"""
+"""Commands for tables and their models: `horoball check`, `embed`, `evaluate`, `view`, `report` and others."""
 
 from __future__ import annotations
 

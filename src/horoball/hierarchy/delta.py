@@ -1,13 +1,8 @@
 """Gromov's δ: how far a metric space is from a tree.
 
-The four-point condition: what four points say about being on a tree.
-
-Of the three ways to part four points into two pairs, take the sums of the two distances, L ≥ M ≥ S. On a tree L = M,
-and L − S is twice the length of the branch between the two close pairs. (L − M)/2 is the defect of the quadruple.
-
-Spaces that are known, to read δ beside: a tree, a cloud, a sphere, a hyperbolic ball.
-
-A curvature that fits: the c of the hyperbolic space that is as far from a tree as the data.
+The four-point condition: what four points say about being on a tree. Of the three ways to part four points into two
+pairs, take the sums of the two distances, L ≥ M ≥ S. On a tree L = M, and L − S is twice the length of the branch
+between the two close pairs. (L − M)/2 is the defect of the quadruple.
 """
 
 from __future__ import annotations

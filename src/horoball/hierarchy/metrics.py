@@ -1,15 +1,4 @@
-"""Metrics of an embedding: distortion of distances, quality of neighbors, known labels, and all at once.
-
-Whether distances keep their proportions and their order.
-
-Whether neighbors stay neighbors: ranks of distances in the data against ranks in the embedding.
-
-Whether an embedding keeps known labels together: nearest neighbors, and the tree of clusters.
-
-What an embedding says about the hierarchy itself: how deep a point is, and what it hangs on.
-
-All metrics of an embedding at once.
-"""
+"""Metrics of an embedding: distortion of distances, quality of neighbors, known labels, and all at once."""
 
 from __future__ import annotations
 

@@ -1,11 +1,4 @@
-"""Likelihoods of real numbers, positive numbers and directions.
-
-The normal likelihood, for real numbers.
-
-The log-normal likelihood, for positive numbers whose spread grows with their size: incomes, prices, areas.
-
-The von Mises–Fisher likelihood, for vectors that are compared by their cosine.
-"""
+"""Likelihoods of real numbers, positive numbers and directions."""
 
 from __future__ import annotations
 

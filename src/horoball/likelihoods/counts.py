@@ -1,7 +1,4 @@
-"""Likelihoods of counts: Poisson, and negative binomial for counts that vary more.
-
-Likelihoods with more zeros than counts have by themselves, and for counts that are no longer whole numbers.
-"""
+"""Likelihoods of counts: Poisson, and negative binomial for counts that vary more."""
 
 from __future__ import annotations
 

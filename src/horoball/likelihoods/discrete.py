@@ -1,15 +1,4 @@
-"""Likelihoods of values in [0, 1] and of levels: categories, ordered ones, and those of a circle.
-
-What likelihoods of levels share: a feature has one of some values 0 … k − 1, and features may have different k.
-
-The Bernoulli likelihood, for values in [0, 1].
-
-The categorical likelihood, for category codes.
-
-The ordinal likelihood, for ratings and other levels that have an order but no distances.
-
-The circular likelihood, for months, weekdays, hours and other values that come around again.
-"""
+"""Likelihoods of values in [0, 1] and of levels: categories, ordered ones, and those of a circle."""
 
 from __future__ import annotations
 

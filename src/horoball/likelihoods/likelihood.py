@@ -1,7 +1,4 @@
-"""What every likelihood says of itself: which numbers it is for, how they are prepared, where training starts.
-
-Likelihoods by name, and the one that suits a table.
-"""
+"""What every likelihood says of itself: which numbers it is for, how they are prepared, where training starts."""
 
 from __future__ import annotations
 

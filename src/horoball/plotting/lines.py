@@ -1,9 +1,4 @@
-"""Geodesics: edges, trees and the hyperplanes of a layer.
-
-Heat-maps over the disc: densities, and distances to a hyperplane.
-
-A tree on paper: depth to the right, leaves from top to bottom.
-"""
+"""Geodesics: edges, trees and the hyperplanes of a layer."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""What stands at a place: points, samples, images.
-
-Colors of categories, the same in every picture.
-
-The disc itself, and how points come onto it.
-"""
+"""What stands at a place: points, samples, images."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""The report as one HTML file: no network, no script but the map's in its frame, everything from the data escaped.
-
-The two maps of the report: side by side as SVG, with a key of the labels, and the hyperbolic one in the viewer.
-
-The tree of the labels as a drawing of the report, or a sentence about the tree of the rows.
-"""
+"""The report as one HTML file: no network, no script but the map's in its frame, everything from the data escaped."""
 
 from __future__ import annotations
 
@@ -262,7 +257,7 @@ def report_page(report: Report) -> str:
         _comparison(report),
         "<h2>The two maps</h2>",
         maps(report.candidates, report.labels),
-        "<h3>The hyperbolic map, to move about in</h3>",
+        "<h3>The hyperbolic map, interactive</h3>",
         moving_map(report.candidates, report.labels),
         f"<h2>The tree of the {'labels' if report.labeled else 'rows'}</h2>",
         tree_figure(report.tree, of_labels=report.labeled),

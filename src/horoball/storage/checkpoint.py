@@ -1,13 +1,6 @@
 """Checkpoints: tensors and a header of JSON in one safetensors file, without pickle; how they are written and refused.
 
-Names of points or nodes as tensors that a file holds.
-
-Checkpoints: one safetensors file with the tensors, and JSON in its header. Nothing is ever unpickled.
-
-Models from files that may be anybody's: what a file holds is compared with what it describes before it is used.
-
-The state of Adam as named tensors, which are checked before Adam sees them.
-
+What a file holds is compared with what it describes before it is used, for it may be anybody's; names are tensors too.
 Adam's fused kernel takes a moment for as large as its parameter without looking: one of another shape would be read and
 written beyond its end.
 """

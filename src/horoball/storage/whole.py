@@ -1,14 +1,12 @@
 """Files that are whole or not there: atomic writes, and locks.
 
-One run in a folder at a time, and one writer of a file.
+One run in a folder at a time, and one writer of a file. A file is locked as long as a process has it open, so the lock
+of a process that was killed is gone with it. A run's folder is locked before anything is read, so that a folder that
+cannot be written to is refused at once too.
 
-A file is locked as long as a process has it open, so the lock of a process that was killed is gone with it. A run's
-folder is locked before anything is read, so that a folder that cannot be written to is refused at once too.
-
-Files that are there whole or not at all, whenever their writer is stopped, is killed or runs out of space.
-
-A file is written under another name in the same folder and renamed when it is whole. The other name is always that of a
-new file, and a link is never written through: see `folder`. Everything that horoball writes goes through here.
+Files that are there whole or not at all, whenever their writer is stopped, is killed or runs out of space. A file is
+written under another name in the same folder and renamed when it is whole. The other name is always that of a new file,
+and a link is never written through: see `folder`. Everything that horoball writes goes through here.
 """
 
 from __future__ import annotations

@@ -1,14 +1,9 @@
 """What the text of a cell stands for: a number, as people write it, or a missing value.
 
-What stands for a value that is not there: None, NaN, NaT, and pandas' NA, which cannot be compared with anything.
-
-Words that stand for a missing value: one list for all formats, to which users add their own.
-
-Which cells of a column of text are numbers, and which are not: a few bad cells must not make text of a number.
-
-If nine cells in ten are numbers, the column is one. Its other cells are named by their row. They are missing values
-only if the user says so, and are refused otherwise. Numbers with separators of thousands, a sign of percent or of a
-currency, or the other decimal mark are numbers in another dress: their value is not guessed.
+Which cells of a column of text are numbers, and which are not: a few bad cells must not make text of a number. If nine
+cells in ten are numbers, the column is one. Its other cells are named by their row. They are missing values only if the
+user says so, and are refused otherwise. Numbers with separators of thousands, a sign of percent or of a currency, or
+the other decimal mark are numbers in another dress: their value is not guessed.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Tables in text files: .csv and .tsv, read into memory.
-
-How a text file writes a table: what separates the columns, and whether numbers have a decimal comma.
-"""
+"""Tables in text files: .csv and .tsv, read into memory."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Values of columns as numbers that a model sees, and numbers that a model draws as values of columns.
-
-Dates as days since 1970, and what a model sees of them: a trend, the month, the weekday.
-"""
+"""Values of columns as numbers that a model sees, and numbers that a model draws as values of columns."""
 
 from __future__ import annotations
 

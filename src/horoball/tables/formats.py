@@ -1,16 +1,13 @@
 """Readers of table formats by the ending of a file's name, and labels as text files have them.
 
-Readers of table files, chosen by the ending of the file name; a plugin may register others.
-
-A reader is a function of a path and `ReadOptions` that returns a `Table`:
+Readers of table files, chosen by the ending of the file name; a plugin may register others. A reader is a function of a
+path and `ReadOptions` that returns a `Table`:
 
     @table_reader(".tab")
     def read_tab(path, options):
         names, rows = ...
         chosen = choose(names, options, path)  # finds the label, the ids and the features
         return ArrayTable(..., chosen.features)
-
-Labels of a text file: numbers where the text is certainly a number, and otherwise the text as it is written.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Files and data frames as Arrow tables, with columns of any type: what a mixed table is read from.
-
-Without text columns and gaps the same formats give tables of numbers, as those of `read`.
-"""
+"""Files and data frames as Arrow tables, with columns of any type: what a mixed table is read from."""
 
 from __future__ import annotations
 

@@ -1,11 +1,7 @@
 """Distances along the data: shortest paths in the graph of nearest neighbors.
 
-Straight distances cut across the space between branches; the geodesics of a neighbor graph follow the points. The
-graph joins every row to its k nearest others, one way or the other, with edges as long as the distance.
-
-The neighbors of every row, the nearest first, of which one is drawn at a time.
-
-Main axes of counts: where distances between cells are measured, since single genes are mostly noise.
+Straight distances cut across the space between branches; the geodesics of a neighbor graph follow the points. The graph
+joins every row to its k nearest others, one way or the other, with edges as long as the distance.
 """
 
 from __future__ import annotations

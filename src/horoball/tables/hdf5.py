@@ -1,12 +1,8 @@
 """HDF5 files of strangers: what they hold, looked at before HDF5 itself reads them.
 
-What an HDF5 file may hold before anything is read from it: only its own data, not nested without end.
-
-Heaps of text in an HDF5 file, which HDF5 walks through without looking where it goes.
-
-A heap holds text of any length: objects one after another, each with its size before it, the last one what is left
-free. HDF5 2.0 goes on by that size, whatever it is: for ever on the spot where it is 0, and beyond the heap where it is
-too large.
+Heaps of text in an HDF5 file, which HDF5 walks through without looking where it goes. A heap holds text of any length:
+objects one after another, each with its size before it, the last one what is left free. HDF5 2.0 goes on by that size,
+whatever it is: for ever on the spot where it is 0, and beyond the heap where it is too large.
 """
 
 from __future__ import annotations

@@ -1,16 +1,9 @@
 """What is refused before it is read: file names, damaged files, contents that grow too large.
 
-Names of files for people to read: a name on disk is bytes, which need not be text.
-
-Whatever a parser makes of a broken file, users get one sentence that names it.
-
-How much a file may ask for, given its size: a header of a few bytes must not cost gigabytes.
-
-Compression by deflate, as in .gz, .npz and HDF5 files, makes at most 1032 bytes of one. What claims to hold more was
-most likely made to do harm. Other compression, one text that many cells share, and long runs of one number may make
-more of a sound file too; who has such a file says how much memory it may take (`max_memory`), and that alone counts.
-
-What Arrow's own files become in memory: Feather buffers that are compressed, and texts that many rows share.
+How much a file may ask for, given its size: a header of a few bytes must not cost gigabytes. Compression by deflate, as
+in .gz, .npz and HDF5 files, makes at most 1032 bytes of one. What claims to hold more was most likely made to do harm.
+Other compression, one text that many cells share, and long runs of one number may make more of a sound file too; who
+has such a file says how much memory it may take (`max_memory`), and that alone counts.
 """
 
 from __future__ import annotations

@@ -1,9 +1,4 @@
-"""Arrays of numbers as a table takes them: which are refused, and which lose digits in float32.
-
-Numbers that float32 cannot tell apart, such as seconds since 1970: said, not passed over.
-
-What counts as numbers: masked values, dates and complex numbers are refused with advice, not converted.
-"""
+"""Arrays of numbers as a table takes them: which are refused, and which lose digits in float32."""
 
 from __future__ import annotations
 

@@ -1,11 +1,4 @@
-"""Files of NumPy: arrays, sparse matrices, and vectors that stay in their file.
-
-Arrays and sparse matrices of NumPy files, which may be anybody's: nothing is unpickled, no size is believed.
-
-Tables in NumPy files: an array in .npy or .npz, or a scipy sparse matrix in .npz.
-
-Vectors of a .npy file that are read as they are used.
-"""
+"""Files of NumPy: arrays, sparse matrices, and vectors that stay in their file."""
 
 from __future__ import annotations
 

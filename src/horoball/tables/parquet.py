@@ -1,10 +1,8 @@
 """Tables in Parquet files: small ones are held in memory, large ones are streamed row group by row group.
 
-The memory of a streamed table does not grow with the number of rows.
-A row group larger than a block is cut into blocks, and decoded bit by bit: writers make groups of a million rows unless
-told otherwise. A block has fewer rows if they are wide. See `streamed` for how blocks become batches.
-
-Mixed tables in Parquet files too large for memory: looked through once, then read and encoded group by group.
+The memory of a streamed table does not grow with the number of rows. A row group larger than a block is cut into
+blocks, and decoded bit by bit: writers make groups of a million rows unless told otherwise. A block has fewer rows if
+they are wide. See `streamed` for how blocks become batches.
 """
 
 from __future__ import annotations

@@ -1,14 +1,9 @@
 """Parquet files before they are read: folders of them, the types that they share, and how large their pages are.
 
-Parquet files of a folder: which of them hold its rows, and which folders have a log that tells.
-
-One schema for the Parquet files of a folder: what a column is in all of them, or which of them disagree.
-
-What the pages of a small Parquet file become when they are read.
-
-Footers say how large a file's columns are, but a reader allocates what the header of each page says, and decodes as
-many values as it counts: a page of a hundred kilobytes may tell of gigabytes, and a run of one number of billions of
-values. Headers are written in Thrift's compact protocol.
+What the pages of a small Parquet file become when they are read. Footers say how large a file's columns are, but a
+reader allocates what the header of each page says, and decodes as many values as it counts: a page of a hundred
+kilobytes may tell of gigabytes, and a run of one number of billions of values. Headers are written in Thrift's compact
+protocol.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""What one pass over a column tells: how many values it has, which, how they are spread, and whether they are an id.
-
-Whether whole numbers were counted or measured: counts begin near 0 and have a tail that measurements lack.
-"""
+"""What one pass over a column tells: how many values it has, which, how they are spread, and whether they are an id."""
 
 from __future__ import annotations
 

@@ -1,11 +1,4 @@
-"""What the columns of a table are: their names, kinds and roles.
-
-Names of columns as messages show them: they may be anything, and of any length.
-
-What the columns of a mixed table are: a kind for each, why it was chosen, and what is needed to read it again.
-
-Which columns of a table are features, which is the label, and which holds the rows' names.
-"""
+"""What the columns of a table are: their names, kinds and roles."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""Spreadsheets and lines of JSON, as tables of any columns.
-
-Lines of JSON before Arrow parses them: it follows any nesting until its stack ends, and gives each key a column.
-
-Tables in .xlsx files: the first sheet, whose first row has the names of the columns.
-"""
+"""Spreadsheets and lines of JSON, as tables of any columns."""
 
 from __future__ import annotations
 

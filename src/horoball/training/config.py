@@ -1,11 +1,8 @@
 """Training settings, and the record of a fit: what was fitted to which data, with which settings, by which version.
 
-Training settings: numbers and names only, as stored in checkpoints.
-
-The record of a fit: what was fitted to which data, with which settings, by which version of horoball.
-
-A record is stored as JSON beside the weights. One that comes from a file may have been written by anybody, so its
-fields are checked before it is used.
+The record of a fit: what was fitted to which data, with which settings, by which version of horoball. A record is
+stored as JSON beside the weights. One that comes from a file may have been written by anybody, so its fields are
+checked before it is used.
 """
 
 from __future__ import annotations

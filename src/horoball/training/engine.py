@@ -1,7 +1,4 @@
-"""The processes that train together.
-
-Tables that stay on the device: a step then moves no rows, and a GPU is not kept waiting for the CPU to pick them.
-"""
+"""The processes that train together."""
 
 from __future__ import annotations
 

@@ -3,11 +3,9 @@
 A step depends on (seed, epoch, step) and the weights alone: rows and noise are drawn anew from these numbers. A run
 that was stopped, killed or restarted therefore goes on as if nothing had happened, and n processes do what one would.
 
-The losses of the last steps, which a GPU has computed and the host has not seen.
-
-To look at a loss is to wait for it. On a CPU it is there at once, and a step whose loss is not finite is not taken.
-Another device is asked every few steps; meanwhile a flag there keeps Adam from taking such a step, so that the weights
-stay as they were before it.
+The losses of the last steps, which a GPU has computed and the host has not seen. To look at a loss is to wait for it.
+On a CPU it is there at once, and a step whose loss is not finite is not taken. Another device is asked every few steps;
+meanwhile a flag there keeps Adam from taking such a step, so that the weights stay as they were before it.
 """
 
 from __future__ import annotations

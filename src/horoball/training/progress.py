@@ -1,11 +1,4 @@
-"""How training goes: progress for people, TensorBoard, and whether it has converged.
-
-Progress reporters: a bar in a terminal or notebook, lines in a log file, or nothing.
-
-Metrics for TensorBoard, where it is installed: `pip install tensorboard`.
-
-Whether training came to anything: a loss above its start has diverged, one that still falls is not done.
-"""
+"""How training goes: progress for people, TensorBoard, and whether it has converged."""
 
 from __future__ import annotations
 

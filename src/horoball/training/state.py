@@ -3,8 +3,6 @@
 `last.safetensors` is the checkpoint to resume from, `best.safetensors` the weights of the best validation loss,
 `metrics.jsonl` a line of numbers for every epoch, and `model.safetensors` the finished model. All but the metrics carry
 the run's digest, so that files of different runs are not mixed up.
-
-The metrics of every epoch, as a file may have them.
 """
 
 from __future__ import annotations

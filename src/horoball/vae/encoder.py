@@ -1,13 +1,4 @@
-"""Prior and encoder: p(z), q(z | x), and what an encoder is given of a row.
-
-The prior of any model: a normal around the origin, and the ranges of what describes the latent space.
-
-What an encoder sees of a row of a mixed table: numbers of each column's kind, and which values are missing.
-
-What a row gives beside what is modeled of it: the categories it belongs to, and how many counts it has.
-
-Encoder: from an observation to a posterior, a distribution on the ball.
-"""
+"""Prior and encoder: p(z), q(z | x), and what an encoder is given of a row."""
 
 from __future__ import annotations
 

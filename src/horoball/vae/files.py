@@ -1,14 +1,9 @@
 """Embeddings, groups and places of rows as files.
 
-Embeddings of tables of any size: Parquet files of some hundred thousand rows each.
-
-A file is written under another name and renamed when it is whole. What is there is not written again, so that a command
-that was stopped or killed goes on where it was. Rank r of n writes the files r, r + n, …, which needs no word with the
-others: n processes on n machines do as well as those of torchrun.
-
-Where rows belong among groups, as a table.
-
-A tree as a file: Newick, JSON, or a table with the groups of every row.
+Embeddings of tables of any size: Parquet files of some hundred thousand rows each. A file is written under another name
+and renamed when it is whole. What is there is not written again, so that a command that was stopped or killed goes on
+where it was. Rank r of n writes the files r, r + n, …, which needs no word with the others: n processes on n machines
+do as well as those of torchrun.
 """
 
 from __future__ import annotations

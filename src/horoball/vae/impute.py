@@ -1,8 +1,7 @@
 """Missing values filled in by a fitted model, by importance sampling of where a row with gaps may lie.
 
-Tables with their gaps filled: all columns of the source, what was observed as it was, in the source's own types.
-
-A model sees columns as float32, so that what it gives back is no copy of what it was given. Here the source is read
+Tables with their gaps filled: all columns of the source, what was observed as it was, in the source's own types. A
+model sees columns as float32, so that what it gives back is no copy of what it was given. Here the source is read
 again, and only cells that are missing are changed. Cells of a text file stay the text that they are.
 """
 

@@ -2,10 +2,6 @@
 
 The terms of a map are easy to satisfy for free points and hard for a network, whose every step moves all rows. So a
 layout is found first, which takes seconds, and the encoder then learns it; see `PlaceTerm`.
-
-The learning rate of short trainings with a known number of steps.
-
-What a map is compared with: distances in the data from every row to some landmarks.
 """
 
 from __future__ import annotations

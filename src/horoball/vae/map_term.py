@@ -1,16 +1,12 @@
 """The term of a map in training: its layout in the loss, samples of it, and the encoder's head start.
 
 The term of a map for tables that are streamed, or too large for a search among all pairs: by a sample in memory.
-
 Neighbors and distances are those of a sample of the rows. A row outside of it belongs where its nearest row of the
 sample is, and its geodesics begin with a step to one of the nearest.
 
-The term of a map, and the rows with what it compares them with.
-
-A head start for a map: the encoder learns the layout before all else is trained with it.
-
-A step here runs the encoder alone and costs a fraction of a whole one, and a place is harder to learn than a decoder
-for rows that are in their places already.
+A head start for a map: the encoder learns the layout before all else is trained with it. A step here runs the encoder
+alone and costs a fraction of a whole one, and a place is harder to learn than a decoder for rows that are in their
+places already.
 
 Rows are blurred by half of what is between neighbors, so that the encoder learns a place for each neighborhood and not
 for each row by heart: a row that it has not seen then lies closer to where it should.

@@ -1,7 +1,4 @@
-"""The variational auto-encoder: encoder → posterior, point → likelihood, and a prior on the ball.
-
-Decoders: from a point of the ball to the parameters of the likelihood.
-"""
+"""The variational auto-encoder: encoder → posterior, point → likelihood, and a prior on the ball."""
 
 from __future__ import annotations
 

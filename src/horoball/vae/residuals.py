@@ -1,16 +1,9 @@
 """What a model leaves over: residuals of its decoder, rows with gaps, and rows far from all others.
 
-Columns of a mixed table, none of which drowns the others in distances between rows.
-
-How the residuals of a decoder go together: what one column misses by tells of the gaps in others.
-
-The likelihood takes columns as independent given z, so that z has to explain how they go together: a map is made of
-that. What a few dimensions cannot explain is left in the residuals. For filling in gaps it need not be lost: for the
-columns whose values, or their logarithms, are normal, p(x | z) is taken as N(f(z), Σ) with one covariance Σ.
-
-Rows of a mixed table as points between which distances are measured, with their gaps filled.
-
-Rows that lie far outside of those of the fit, as rows in another unit do: they are embedded, and said.
+How the residuals of a decoder go together: what one column misses by tells of the gaps in others. The likelihood takes
+columns as independent given z, so that z has to explain how they go together: a map is made of that. What a few
+dimensions cannot explain is left in the residuals. For filling in gaps it need not be lost: for the columns whose
+values, or their logarithms, are normal, p(x | z) is taken as N(f(z), Σ) with one covariance Σ.
 """
 
 from __future__ import annotations

@@ -1,16 +1,10 @@
 """How a model starts: fields, scaling and first guesses that follow from a table of numbers of one kind.
 
-Fields of a model's configuration that follow from the numbers of a table, or from their being counts of cells.
-
-Where a model of rows in categories starts: with what categories differ by on average taken out.
-
 Note [Category means]: a batch multiplies the counts of every gene by a factor of its own. If training starts without
-knowing, two rows of different batches are far apart, the latent space is the first to explain it, and in two
-dimensions it never gives the room back. So training starts where a linear model would end: the encoder sees rows less
-the mean of their categories, and the decoder's output is moved by the logarithm of each category's share. Both are
-weights like the others from then on, for the means also differ where categories hold other rows.
-
-How a model of a mixed table starts: scales and first guesses of its columns, from the values that are there.
+knowing, two rows of different batches are far apart, the latent space is the first to explain it, and in two dimensions
+it never gives the room back. So training starts where a linear model would end: the encoder sees rows less the mean of
+their categories, and the decoder's output is moved by the logarithm of each category's share. Both are weights like the
+others from then on, for the means also differ where categories hold other rows.
 """
 
 from __future__ import annotations

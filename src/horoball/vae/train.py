@@ -1,9 +1,4 @@
-"""The fit of a model to a table, from its rows as they are to a run.
-
-The loss of some rows as a module, so that the engine can wrap it and a checkpoint can hold all that is learned.
-
-Training of a model on a table.
-"""
+"""The fit of a model to a table, from its rows as they are to a run."""
 
 from __future__ import annotations
 

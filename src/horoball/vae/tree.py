@@ -1,13 +1,9 @@
 """The tree of a fitted model, and where new rows belong in its groups.
 
-The tree of a fitted model: its columns' weights, its rows' posteriors.
-
 Note [Weights]: distances over all columns count noise as much as structure. The model knows the difference: a column
 that it can reconstruct from the latent space varies with the others, one that it cannot is noise of its own. Columns
 are therefore weighted by the share of their variance that the model explains, w = 1 − Var(x − x̂)/Var(x). Distances
 stay those of the data, so that twigs which the latent space has no room for are not lost.
-
-The groups of a fitted model's rows, kept with the model, so that new rows find theirs.
 """
 
 from __future__ import annotations

@@ -1,12 +1,8 @@
 """`view`: an embedding as a page to look at.
 
-The page as one file: its sources joined, its data escaped, its policy strict.
-
 Note [Escaping]: data never become markup. Numbers are base64, names are JSON in a block that no browser runs, with the
 characters that could end the block written as escapes; the script puts them on the page as text only. The policy lets
 the one script run by its hash and forbids every request, so a name that did become markup still could do nothing.
-
-`view_tree`: a tree as a page to look at, without a map.
 """
 
 from __future__ import annotations
@@ -199,7 +195,7 @@ def view(
     title: str = "",
     path: str | Path | None = None,
 ) -> View:
-    """One HTML file with a map of an embedding, to move about in; it needs no network.
+    """One HTML file with an interactive map of an embedding; it needs no network.
 
     Args:
         z: Ball coordinates, √c|z| < 1, shape (n, d), as `PoincareVAE.transform` returns them. More than two dimensions

@@ -3,10 +3,6 @@
 Note [Polar points]: a point is stored as its distance from the origin, √c·d(0, z), in float32, and its angle as a
 32-bit part of a turn. Ball coordinates would round far points to the rim; and an angle as a whole number is subtracted
 exactly, so that a point at distance 17 is still right to a pixel when the disc is moved there.
-
-Thumbnails of all points, tiled on PNG sheets.
-
-Columns of any kind as the page holds them: categories, numbers or text.
 """
 
 from __future__ import annotations

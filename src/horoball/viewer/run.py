@@ -1,7 +1,4 @@
-"""`view_run`: a table as a fitted model sees it.
-
-What `horoball view` and `horoball graph view` do: files in, a page out.
-"""
+"""`view_run`: a table as a fitted model sees it."""
 
 from __future__ import annotations
 
