@@ -12,7 +12,6 @@ from horoball.tables.mixed import read_columns, read_fitted
 from horoball.tables.schema import ReadOptions, Schema, closest
 from horoball.tables.table import Table
 from horoball.tables.uniform import read_numbers
-from horoball.tables.vectors import read_vectors
 
 __all__ = ["KINDS", "Reading", "read"]
 
@@ -137,6 +136,8 @@ def read(
     if kind == "vectors":
         if columns or drop:
             raise ValueError("--columns and --drop are for tables. Of vectors, name the one column: --column.")
+        from horoball.tables.vectors import read_vectors
+
         return read_vectors(source, vectors, options)
     kinds = columns if isinstance(columns, Mapping) else {}
     options = options._replace(columns=None if isinstance(columns, Mapping) else columns)
@@ -157,6 +158,8 @@ def _read_like(source: Any, like: Reading, ids: str | None, na: Sequence[str]) -
     if like.kind == "vectors":
         array = isinstance(source, str | Path) and str(source).lower().endswith((".npy", ".npz"))
         column = None if array else like.options.get("vectors")
+        from horoball.tables.vectors import read_vectors
+
         return read_vectors(source, column, options._replace(columns=None))
     if is_cells(source) and ids is None:
         return cell_table(source, genes=like.columns, label=like.label, label_may_miss=True, **like.options)
