@@ -124,6 +124,28 @@ def test_python(verb: str, fitted: Fitted, tmp_path: Path) -> None:
             own[verb]()
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_tree_of_rows_alone_has_their_three_groups(kind: str, tmp_path: Path) -> None:
+    data, groups = write_rows(kind, tmp_path), tmp_path / "groups.csv"
+    told = ("--kind", "vectors") if kind == "vectors" else ()
+    done("tree", data, "-o", groups, "-o", tmp_path / "tree.html", "--label", "label", "--levels", 3, *told)
+    lines = [line.split(",") for line in groups.read_text(encoding="utf-8").splitlines()[1:]]
+    found = np.array([int(line[2]) if line[2] else -1 for line in lines])
+    held = found >= 0
+    assert held.mean() > 0.7
+    for number in range(3):
+        assert len(set(found[held & (np.arange(ROWS) % 3 == number)])) == 1
+    in_python = horoball.tree(data, "label", by_label=True, draws=0, kind=kind if kind == "vectors" else "auto")
+    assert sorted(in_python.names) == ["left", "none", "right"]
+
+
+def test_options_of_data_alone_are_refused_beside_a_run(tmp_path: Path) -> None:
+    result = run("tree", tmp_path, tmp_path / "rows.csv", "-o", tmp_path / "tree.nwk", "--label", "kind")
+    assert result.exit_code == 1
+    result = run("tree", write_rows("numbers", tmp_path), "-o", tmp_path / "tree.nwk", "--source", "latent")
+    assert "Give the folder of a run first" in result.output
+
+
 def test_groups_of_mixed_rows_are_named_by_columns_and_categories(tmp_path: Path) -> None:
     fitted = Fitted("mixed", tmp_path)
     done("tree", fitted.run, fitted.data, "-o", tmp_path / "groups.csv", "--levels", "3")

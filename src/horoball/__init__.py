@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from horoball.distributions import HyperbolicRadius, HypersphericalUniform, RiemannianNormal, WrappedNormal
     from horoball.geometry import PoincareBall
     from horoball.graphs import GraphVAE, PoincareGraphVAE
-    from horoball.report.check import check
+    from horoball.report.check import check, tree
     from horoball.vae import VAE, PoincareVAE
     from horoball.viewer import View, view, view_run
 
@@ -57,6 +57,7 @@ __all__ = [
     "plotting",
     "tables",
     "training",
+    "tree",
     "trees",
     "vae",
     "view",
@@ -76,6 +77,7 @@ _HOME = {
     "View": "viewer",
     "WrappedNormal": "distributions",
     "check": "report.check",
+    "tree": "report.check",
     "view": "viewer",
     "view_run": "viewer",
 }

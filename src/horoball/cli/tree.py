@@ -7,7 +7,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from horoball.cli.arguments import Data, Device, Force, Id, Na, RunFolder, Seed, TableFile, check_outputs, save_page
+from horoball.cli.arguments import (
+    Data,
+    Device,
+    Force,
+    Id,
+    Kind,
+    Na,
+    RunFolder,
+    Seed,
+    TableFile,
+    TableKind,
+    VectorColumn,
+    check_outputs,
+    save_page,
+)
 from horoball.cli.console import app, bar, print_table, reports_errors, say
 from horoball.cli.graphs import GraphFolder, graph_app
 
@@ -45,12 +59,17 @@ _LEVELS = "5,20"
 @app.command()
 @reports_errors
 def tree(
-    run: RunFolder,
-    data: Data,
+    run: Annotated[Path, typer.Argument(help="The folder that `horoball fit` wrote; or the data alone.")],
     output: TreeFiles,
+    data: Annotated[str | None, typer.Argument(help="A file of rows, or a folder of .parquet files.")] = None,
     by_label: Annotated[
-        bool, typer.Option("--by-label", help="The leaves are the labels of the fit's --label column, not the rows.")
+        bool, typer.Option("--by-label", help="The leaves are the labels of the --label column, not the rows.")
     ] = False,
+    label: Annotated[
+        str | None, typer.Option(help="Of data alone: the column to keep aside; a run knows its own.")
+    ] = None,
+    kind: Kind = TableKind.auto,
+    column: VectorColumn = None,
     root: Root = "center",
     method: Annotated[
         str,
@@ -79,12 +98,16 @@ def tree(
 ) -> None:
     """Find the tree of the rows, with the support of every branch.
 
-    A table of groups also keeps them with the run, for `horoball place`.
+    Of data alone, it is the tree of their columns. A run's model weights columns by what it explains of them, and a
+    table of groups is kept with the run, for `horoball place`.
 
-    Example: horoball tree run cells.csv -o tree.html --by-label
+    Example: horoball tree cells.csv -o tree.html -o groups.csv
     """
+    from horoball.report.check import groups as groups_of_rows
+    from horoball.report.check import tree as tree_of_rows
     from horoball.tables.cell_values import gap_words
     from horoball.tables.limits import title_of
+    from horoball.tables.read import read
     from horoball.tables.vectors import read_texts
     from horoball.vae.files import ENDINGS, check_tree_ending, write_tree
     from horoball.vae.run import Run
@@ -94,38 +117,65 @@ def tree(
 
     for file in output:
         check_tree_ending(file, ".html")
-    check_outputs(*output, force=force, reads=[data], run=run, command="tree")
+    path = str(run) if data is None else data
+    check_outputs(*output, force=force, reads=[path], run=None if data is None else run, command="tree")
     groups = _numbers(_LEVELS if levels is None else levels)
-    fitted = Run.load(run).to(device or "cpu")
-    table = fitted.read(data, id_, na=gap_words(na))
+    fitted = None if data is None else Run.load(run).to(device or "cpu")
+    if fitted is None:
+        if source != "auto":
+            raise ValueError("--source chooses between columns and a model. Give the folder of a run first.")
+        table = read(path, label, kind=kind.rows, ids=id_, na=gap_words(na), vectors=column)
+    elif label is not None or column is not None or kind is not TableKind.auto:
+        raise ValueError("--label, --kind and --column are for data alone: a run knows how its rows are read.")
+    else:
+        table = fitted.read(path, id_, na=gap_words(na))
     labels = table.read_labels() if by_label else None
     if by_label and labels is None:
         raise ValueError("--by-label needs a label column: fit the model with --label, and give data that have it.")
-    texts = None if text is None else read_texts(data, text)
+    texts = None if text is None else read_texts(path, text)
     names = table.read_names()
     called = None if names is None or by_label else [str(name) for name in names]
-    options: dict[str, Any] = {"labels": labels, "names": called, "root": root, "method": method, "source": source}
     with bar("Replicates", "No tree was written.") as told:
-        found = table_tree(fitted, table, draws=draws, seed=seed, told=told, **options)
+        if fitted is None:
+            found = tree_of_rows(table, by_label=by_label, root=root, method=method, draws=draws, seed=seed)
+        else:
+            found = table_tree(
+                fitted,
+                table,
+                labels=labels,
+                names=called,
+                root=root,
+                method=method,
+                source=source,
+                draws=draws,
+                seed=seed,
+                told=told,
+            )
     _tell(found)
-    made = table_taxonomy(fitted, table, found, _within(groups, found), texts=texts)
+    cut = _within(groups, found)
+    if fitted is None:
+        made = groups_of_rows(table, found, cut, texts)
+    else:
+        made = table_taxonomy(fitted, table, found, cut, texts=texts)
     if any(file.suffix.lower() in ENDINGS for file in output):
         for line in str(made).splitlines():
             say(line)
         if (made.levels < 0).all():
             say("No branch is above chance, so there are no groups, and none are kept for `horoball place`.")
-        else:
+        elif fitted is not None:
             save_places(places_of(fitted, table, made, seed=seed), fitted, run)
     shown = found.collapse(support) if support else found
     for file in output:
         if file.suffix.lower() != ".html":
             drawn = shown if file.suffix.lower() in (".nwk", ".newick") else found
             write_tree(drawn, file, names=names, id_column=table.name_column, groups=made)
-        elif fitted.model.ball.is_euclidean:  # there is no disc beside the tree
-            save_page(view_tree(shown, labels=called, title=title_of(data)), file, "tree")
+        elif fitted is None or fitted.model.ball.is_euclidean:  # there is no disc beside the tree
+            told_labels = table.read_labels()
+            columns = None if told_labels is None else {label or "label": told_labels}
+            save_page(view_tree(shown, columns, called, title=title_of(path)), file, "tree")
         else:
             called_groups = made.names if levels is not None or text is not None else ()
-            page = view_run(fitted, table, tree=shown, levels=called_groups, title=title_of(data))
+            page = view_run(fitted, table, tree=shown, levels=called_groups, title=title_of(path))
             save_page(page, file, "tree")
         say(f"{shown.leaves:,} leaves: {file}")
 

@@ -1,10 +1,12 @@
-"""`check`: what a table is taken for, what is missing, and whether it has structure, in seconds and without a model."""
+"""What needs no model: `check`, what a table is taken for and whether it has structure; and `tree`, of its rows."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Unpack
 
+import numpy as np
 import torch
 
 from horoball.hierarchy.delta import fixed_sample
@@ -12,11 +14,14 @@ from horoball.options import ReadingOptions
 from horoball.tables.read import KINDS, read
 from horoball.tables.schema import some_names
 from horoball.tables.table import Table
-from horoball.trees.grow import tree
+from horoball.trees.grow import tree as tree_of_points
+from horoball.trees.support import CONSENSUS
+from horoball.trees.taxonomy import Taxonomy, taxonomy
+from horoball.trees.tree import Tree
 from horoball.trees.verdict import Verdict
 from horoball.vae.kinds import kind_named
 
-__all__ = ["Check", "check"]
+__all__ = ["Check", "check", "groups", "tree"]
 
 _ROWS = 300  # of a table that are judged: the tree of as many, with its flat tables, takes some seconds
 _COLUMNS = 100  # that they are judged by, at most
@@ -58,7 +63,7 @@ class Check:
         if self.verdict.answer == "not detected":
             some = "" if self.judged[0] == self.rows else " More rows may show some: horoball report."
             return f"Not detected is not no: branches of this size come back as often in flat data.{some}"
-        return "Next: horoball fit DATA -o RUN, then horoball tree RUN DATA -o tree.html."
+        return "Next: horoball tree DATA -o tree.html -o groups.csv; or a model, for a map: horoball fit DATA -o RUN."
 
     def __str__(self) -> str:
         lines = [f"{self.rows:,} rows of {self.kind}: {KINDS[self.kind]}.", *self.columns]
@@ -91,12 +96,84 @@ def check(source: Any, label: str | None = None, *, seed: int = 0, **options: Un
     table = read(source, label, **options)
     verdict, judged = None, (0, 0)
     if table.rows >= _FEWEST:
-        kind, x = kind_named(table.kind), _sample(table, seed)
-        points = kind.points(x, table)
+        kind = kind_named(table.kind)
+        points = kind.points(_sample(table, seed), table)
         points = points[:, fixed_sample(points.shape[1], _COLUMNS, seed)]
         judged = points.shape
-        verdict = tree(points, standardize=table.kind in ("numbers", "counts", "cells"), seed=seed).verdict
+        verdict = tree_of_points(points, standardize=kind.standardize, seed=seed).verdict
     return Check(table.kind, table.rows, tuple(_described(table)), _gaps(table), judged, verdict)
+
+
+def tree(
+    source: Any,
+    label: str | None = None,
+    *,
+    by_label: bool = False,
+    root: str | int = "center",
+    method: str = "auto",
+    draws: int = 100,
+    seed: int = 0,
+    **options: Unpack[ReadingOptions],
+) -> Tree:
+    """The tree of rows of any kind, or of their labels, with the support of every branch; without a model.
+
+    A model weights columns by what it explains of them, and places new rows: see `PoincareVAE.tree`.
+
+    Args:
+        source: Where the rows come from, see `horoball.tables.read`.
+        label: Name of a column to keep aside.
+        by_label: Whether the leaves are the labels, and not the rows.
+        root: Where the tree is seen from, see `horoball.trees.tree`.
+        method: How rows are joined, see `horoball.trees.tree`; "auto" is the consensus for vectors.
+        draws: Replicates for the support; 0 for none.
+        seed: Seed of all draws.
+        options: How the rows are read, see `horoball.tables.read`.
+
+    Example:
+        >>> import pandas
+        >>> frame = pandas.DataFrame({"color": ["red", "blue"] * 10, "size": [0.5, 7.5] * 10, "kind": ["a", "b"] * 10})
+        >>> tree(frame, draws=0).leaves
+        20
+    """
+    table = read(source, label, **options)
+    labels = table.read_labels() if by_label else None
+    if by_label and labels is None:
+        raise ValueError("A tree of labels needs a label: name its column.")
+    kind, names = kind_named(table.kind), table.read_names()
+    joined = CONSENSUS if kind.joined and method == "auto" and root == "center" and draws else method
+    return tree_of_points(
+        _points(table),
+        labels=labels,
+        names=None if names is None or by_label else [str(name) for name in names],
+        root=root,
+        method=joined,
+        standardize=kind.standardize,
+        draws=draws,
+        seed=seed,
+    )
+
+
+def groups(table: Table, found: Tree, levels: int | Sequence[int], texts: Sequence[str] | None = None) -> Taxonomy:
+    """Named groups of a table's rows, from their tree; see `horoball.trees.taxonomy`.
+
+    Example:
+        >>> import numpy as np
+        >>> rows = read(np.random.default_rng(0).normal(size=(30, 3)))
+        >>> groups(rows, tree(rows, draws=0), [3]).levels.shape
+        (30, 1)
+    """
+    return taxonomy(
+        found, levels, x=_filled(_points(table)), columns=kind_named(table.kind).point_names(table), texts=texts
+    )
+
+
+def _points(table: Table) -> np.ndarray:
+    return kind_named(table.kind).points(torch.cat(list(table.blocks()))[:, : table.features], table)
+
+
+def _filled(points: np.ndarray) -> np.ndarray:
+    """Gaps at the mean of their column, where they set no group apart."""
+    return np.where(np.isnan(points), np.nanmean(points, 0), points)
 
 
 def _sample(table: Table, seed: int) -> torch.Tensor:

@@ -16,6 +16,7 @@ from torch import Tensor
 from horoball.distributions.sphere import direction
 from horoball.tables.encoding import decode
 from horoball.tables.read import KINDS
+from horoball.tables.schema import Schema
 from horoball.tables.table import Table
 from horoball.training.config import TrainConfig
 from horoball.vae.encoder import ColumnView, Encoder, network_input
@@ -96,9 +97,15 @@ class Kind:
         """What rows of the kind are, in words."""
         return KINDS[self.name]
 
+    standardize: ClassVar[bool] = True  # whether the columns of `points` are in units of their own
+
     def points(self, x: Tensor, table: Table) -> np.ndarray:
-        """Rows of a table as points of a tree without a model, columns in their own units; NaN for gaps."""
+        """Rows of a table as points of a tree without a model; NaN for gaps."""
         return x.double().numpy()
+
+    def point_names(self, table: Table) -> list[str] | None:
+        """Names of the numbers that `points` gives, as `names` has those of `seen`."""
+        return table.columns
 
     def start(self, table: Table, fields: ModelFields) -> Start:
         """How a model of such a table starts."""
@@ -158,11 +165,14 @@ class Vectors(Kind):
 
     name = "vectors"
     defaults: ClassVar[dict[str, Any]] = VECTORS._asdict()
-    joined = True
+    joined, standardize = True, False
     refuses: ClassVar[dict[str, str]] = {"impute": "a vector is there or missing as a whole"}
 
     def points(self, x: Tensor, table: Table) -> np.ndarray:
         return direction(x).double().numpy()
+
+    def point_names(self, table: Table) -> list[str] | None:
+        return None
 
     def map_points(self, run: Fitted) -> Callable[[Tensor], Tensor] | None:
         return direction
@@ -183,10 +193,10 @@ class Mixed(Kind):
     """Columns of several types, with gaps: each has a likelihood of its own, and one or more numbers of a point."""
 
     name = "mixed"
+    standardize = False
 
     def points(self, x: Tensor, table: Table) -> np.ndarray:
-        schema = table.schema
-        assert schema is not None  # noqa: S101  that of a mixed table
+        schema = cast(Schema, table.schema)
         view = ColumnView(schema.likelihoods, table.features)
         shown = view.values(x).double()
         missing = x.isnan().index_select(-1, view.owners)
@@ -196,6 +206,10 @@ class Mixed(Kind):
         scaled = torch.where(plain[view.owners] & (spread > 0), (shown - mean) / spread, shown)
         even = even_columns(torch.where(missing, 0.0, scaled), view.owners)
         return torch.where(missing, torch.nan, even).numpy()
+
+    def point_names(self, table: Table) -> list[str] | None:
+        schema = cast(Schema, table.schema)
+        return _number_names(schema, ColumnView(schema.likelihoods, table.features).owners.tolist())
 
     def start(self, table: Table, fields: ModelFields) -> Start:
         return mixed_start(table, fields)
@@ -210,21 +224,25 @@ class Mixed(Kind):
         return lambda x: self.seen(run, x)
 
     def names(self, run: Fitted) -> list[str] | None:
-        """A name for each number: the column's own, and the level where there is a number for it; none on a circle."""
-        feature_of: list[tuple[str, tuple[str, ...], bool]] = []
-        for column in run.record.columns_of.used:
-            for feature in column.features:
-                feature_of.append((feature.name, column.levels, feature.likelihood.startswith("circular")))
-        owners, called = _view(run).owners.tolist(), []
-        for place, owner in enumerate(owners):
-            name, levels, circular = feature_of[owner]
-            level = place - owners.index(owner) if owners.count(owner) > 1 else len(levels) - 1
-            apart = levels and (owners.count(owner) == len(levels) or len(levels) == 2)
-            called.append("" if circular else f"{name} = {levels[level]}" if apart else name)
-        return called
+        return _number_names(run.record.columns_of, _view(run).owners.tolist())
 
     def arrow(self, run: Fitted, x: Tensor) -> Any:
         return decode(run.record.columns_of, x.numpy())
+
+
+def _number_names(schema: Schema, owners: list[int]) -> list[str]:
+    """A name for each number: the column's own, and the level where there is a number for it; none on a circle."""
+    feature_of: list[tuple[str, tuple[str, ...], bool]] = []
+    for column in schema.used:
+        for feature in column.features:
+            feature_of.append((feature.name, column.levels, feature.likelihood.startswith("circular")))
+    called = []
+    for place, owner in enumerate(owners):
+        name, levels, circular = feature_of[owner]
+        level = place - owners.index(owner) if owners.count(owner) > 1 else len(levels) - 1
+        apart = levels and (owners.count(owner) == len(levels) or len(levels) == 2)
+        called.append("" if circular else f"{name} = {levels[level]}" if apart else name)
+    return called
 
 
 _KINDS = {kind.name: kind for kind in (Kind(), Counts(), Cells(), Vectors(), Mixed())}
