@@ -24,13 +24,19 @@ settings.load_profile("promised")
 os.environ.setdefault("MPLBACKEND", "agg")  # figures without windows, on a desktop too
 
 
+# A browser draws in processes of its own, whose time no test is charged for: two tests of it are of the day.
+BROWSER_BY_DAY = (
+    "tests/viewer/test_moving.py::test_points_are_shown_where_they_are",
+    "tests/viewer/test_controls.py::test_search_finds_names",
+)
 NIGHT = frozenset(Path(__file__).with_name("night.txt").read_text(encoding="utf-8").splitlines())
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests that take more than two seconds, see `cpu_times.py`."""
+    """Mark the tests that take more than two seconds, see `cpu_times.py`, and those that draw in a browser."""
     for item in items:
-        if item.nodeid in NIGHT:
+        drawn = "browser" in getattr(item, "fixturenames", ()) and item.nodeid not in BROWSER_BY_DAY
+        if item.nodeid in NIGHT or drawn:
             item.add_marker(pytest.mark.night)
 
 
