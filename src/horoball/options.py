@@ -8,9 +8,9 @@ torch; tests/cli/test_defaults.py compares what the help says with what is done.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, NamedTuple, TypedDict, get_type_hints
+from typing import Annotated, NamedTuple, TypedDict, TypeVar, cast, get_type_hints
 
-__all__ = ["FitOptions", "GraphOptions", "Help", "ReadingOptions", "help_of"]
+__all__ = ["FitOptions", "GraphOptions", "Help", "ReadingOptions", "given", "help_of"]
 
 
 class Help(NamedTuple):
@@ -46,7 +46,7 @@ _Seed = Annotated[int | None, Help("Seed of all random numbers.", "0")]
 
 
 class FitOptions(TypedDict, total=False):
-    """Options of a fit to a table. One that is not given, or None, has the default of the rows' kind.
+    """Options of a fit to a table. One that is not given has the default of the rows' kind.
 
     Example:
         >>> options: FitOptions = {"d": 2, "c": "learn"}
@@ -140,7 +140,7 @@ class FitOptions(TypedDict, total=False):
 
 
 class GraphOptions(TypedDict, total=False):
-    """Options of a fit to a graph. One that is not given, or None, has the default of the encoder.
+    """Options of a fit to a graph. One that is not given has the default of the encoder.
 
     Example:
         >>> options: GraphOptions = {"d": 2, "encoder": "gcn"}
@@ -216,11 +216,24 @@ class ReadingOptions(TypedDict, total=False):
     batch: Sequence[str]
 
 
+_Options = TypeVar("_Options", FitOptions, GraphOptions)
+
+
+def given(options: _Options) -> _Options:
+    """The options that are not None, as those of a command are that nobody gave.
+
+    Example:
+        >>> given({"d": 2, "c": None})
+        {'d': 2}
+    """
+    return cast(_Options, {name: value for name, value in options.items() if value is not None})
+
+
 def help_of(name: str, options: type = FitOptions) -> str:
     """What the command says of an option.
 
     Example:
-        >>> help_of("beta", GraphOptions)[-31:]
+        >>> help_of("beta", GraphOptions)[-35:]
         '10. [default: 1.0; 0.1 if directed]'
     """
     (said,) = get_type_hints(options, include_extras=True)[name].__metadata__

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -263,7 +264,7 @@ def test_so_is_one_that_cannot_become_a_folder(fitted: Path, mine: Path, monkeyp
         raise AssertionError("work was begun")
 
     monkeypatch.setattr(Run, "load", work)
-    monkeypatch.setattr("horoball.tables.read.read_columns", work)
+    monkeypatch.setattr(sys.modules["horoball.tables.read"], "read_columns", work)
     assert "not a folder" in refused("embed", fitted, mine, "-o", mine / "z")
     assert "not a folder" in refused("fit", mine, "-o", mine / "run", *FAST)
     assert "not a folder" in refused("graph", "fit", mine, "-o", mine / "run")

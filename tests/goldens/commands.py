@@ -76,6 +76,9 @@ def cases(folder: Path) -> dict[str, Callable[[], list[str]]]:
     path, told, written = made.path, made.told, made.written
     fresh = ("--force",)
 
+    def groups() -> list[str]:  # which `place` needs
+        return written("groups.csv", "tree", path("numbers"), path("numbers.csv"), "--draws", 0, "--levels", "2,4")
+
     def fit(name: str, *options: Any) -> Callable[[], list[str]]:
         output = folder / f"fit-{name}-{len(options)}"
         return lambda: told("fit", path(name), "-o", output, *QUICK, *options)
@@ -96,10 +99,8 @@ def cases(folder: Path) -> dict[str, Callable[[], list[str]]]:
         "sample": lambda: written("sample.csv", "sample", path("numbers"), "-n", 5, "--seed", 1),
         "impute": lambda: written("filled.csv", "impute", path("mixed"), path("mixed.csv"), "--samples", 10),
         "tree": lambda: written("tree.nwk", "tree", path("numbers"), path("numbers.csv"), "--by-label", "--draws", 5),
-        "groups": lambda: written(
-            "groups.csv", "tree", path("numbers"), path("numbers.csv"), "--draws", 0, "--levels", "2,4"
-        ),
-        "place": lambda: written("places.csv", "place", path("numbers"), path("numbers.csv")),
+        "groups": groups,
+        "place": lambda: groups() and written("places.csv", "place", path("numbers"), path("numbers.csv")),
         "view": lambda: told("view", path("numbers"), path("numbers.csv"), "-o", folder / "map.html", *fresh),
         "graph info": lambda: told("graph", "info", path("graph")),
         "graph embed": lambda: written("nodes.csv", "graph", "embed", path("graph")),

@@ -38,7 +38,7 @@ from horoball.cli.arguments import (
     posterior_name,
 )
 from horoball.cli.console import app, console, log_to_console, print_table, reports_errors, say
-from horoball.options import FitOptions, help_of
+from horoball.options import FitOptions, given, help_of
 
 if TYPE_CHECKING:
     from horoball.vae.options import TableRecord
@@ -190,7 +190,7 @@ def fit(
     from horoball.vae.train import train
 
     log_to_console()
-    options: FitOptions = {
+    asked: FitOptions = {
         "d": dim,
         "c": number("--c", c, "learn"),
         "posterior": posterior,
@@ -210,6 +210,7 @@ def fit(
         "precision": precision,
         "seed": seed,
     }
+    options = given(asked)
     check_options(ModelConfig, options)
     # One that is locked or cannot be written to is refused before the data are read; a new one is made after.
     with only_run(output if output.is_dir() else None):

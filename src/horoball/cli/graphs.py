@@ -23,7 +23,7 @@ from horoball.cli.arguments import (
     save_page,
 )
 from horoball.cli.console import Commands, app, console, log_to_console, print_table, reports_errors, say
-from horoball.options import GraphOptions, help_of
+from horoball.options import GraphOptions, given, help_of
 
 if TYPE_CHECKING:
     from horoball.graphs.lineage import Lineage, Relatives
@@ -152,7 +152,7 @@ def fit_graph(
 
     log_to_console()
     check_output_dir(output, resume=resume, graph=True)  # before the data are read
-    options: GraphOptions = {
+    asked: GraphOptions = {
         "d": dim,
         "c": number("--c", c, "learn"),
         "encoder": None if encoder is None else encoder.value,
@@ -167,6 +167,7 @@ def fit_graph(
         "device": device,
         "seed": seed,
     }
+    options = given(asked)
     check_options(GraphConfig, options)
     drawn: Any = GRAPHS.non_edges if non_edges is None else None if non_edges == "all" else non_edges
     if non_edges not in (None, "all", "auto"):

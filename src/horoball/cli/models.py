@@ -35,6 +35,7 @@ from horoball.cli.arguments import (
 )
 from horoball.cli.console import app, bar, log_to_console, print_table, reports_errors, say
 from horoball.cli.fit import show_run
+from horoball.options import FitOptions, given
 
 __all__: list[str] = []
 
@@ -334,7 +335,8 @@ def report(
     check_files((output, numbers_of(output)), reads=[data], replace=force or is_report(output))
     table = read(data, label, kind=kind.rows, ids=id_, na=gap_words(na), vectors=column)
     # As `horoball fit` does.
-    model, config = table_fit(table, d=dim, hidden=hidden, max_epochs=max_epochs, device=device)
+    asked: FitOptions = {"d": dim, "hidden": hidden, "max_epochs": max_epochs, "device": device}
+    model, config = table_fit(table, **given(asked))
     with bar("Models trained", "No report was written.") as told:
         made = make_report(table, config, name=title_of(data), model=model, c=c, seeds=seeds, told=told)
     numbers = write_report(made, output)

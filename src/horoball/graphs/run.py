@@ -37,7 +37,7 @@ from horoball.storage.whole import only_run
 from horoball.training.config import FitRecord, TrainConfig
 from horoball.training.progress import Progress
 from horoball.training.state import FINAL, GRAPH, LAST, check_output_dir, stored_history
-from horoball.vae.options import given, split_options
+from horoball.vae.options import split_options
 
 __all__ = ["GRAPHS", "GraphRecord", "GraphRun", "encoder_for", "graph_fit", "non_edges_for", "train_graph"]
 
@@ -384,7 +384,7 @@ def graph_fit(graph: Graph, **options: Unpack[GraphOptions]) -> tuple[dict[str, 
         ('free', True, 1000)
     """
     defaults = {name: value for name, value in GRAPHS._asdict().items() if name != "non_edges"}
-    model, training = split_options(defaults | given(options), GraphConfig)
+    model, training = split_options(defaults | dict(options), GraphConfig)
     model["directed"] = graph.directed
     model["transitive"] = graph.directed and model["transitive"]
     if model["encoder"] == "auto":

@@ -26,9 +26,9 @@ def gaps_of(schema: Schema, table: Table, typed: Any) -> dict[str, np.ndarray]:
 
     Example:
         >>> import pyarrow as pa
-        >>> from horoball.tables.mixed import read_columns, read_fitted
+        >>> from horoball.tables.read import read
         >>> rows = pa.table({"a": [0.5, None, 2.5], "b": ["x", "y", "x"]})
-        >>> table = read_columns(rows)
+        >>> table = read(rows)
         >>> gaps_of(table.schema, table, rows)["a"]
         array([False,  True, False])
     """

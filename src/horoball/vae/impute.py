@@ -64,7 +64,7 @@ def impute(run: Run, table: Table, *, draws: int = 0, samples: int = 200, seed: 
         >>> from horoball.tables import read
         >>> from horoball.training import TrainConfig
         >>> from horoball.vae.train import train
-        >>> x = np.random.default_rng(0).normal(size=(100, 1)) * np.ones(3)
+        >>> x = np.random.default_rng(0).normal(size=(100, 1)) * [1.0, 2.0, 3.0]
         >>> x[0, 1] = np.nan
         >>> table = read(x)
         >>> run = train(table, {"hidden": (16,)}, TrainConfig(max_epochs=2))

@@ -32,7 +32,6 @@ __all__ = [
     "check_options",
     "curvature_fields",
     "distance_weight",
-    "given",
     "map_hidden",
     "map_weight",
     "pace",
@@ -173,7 +172,7 @@ def table_fit(table: Table, **options: Unpack[FitOptions]) -> tuple[ModelFields,
         (5, 200.0, 128)
     """
     defaults = kind_named(table.kind).defaults
-    model, training = split_options(TABLES._asdict() | defaults | given(options), ModelConfig)
+    model, training = split_options(TABLES._asdict() | defaults | dict(options), ModelConfig)
     if model["likelihood"] == "auto":  # numbers alone do not say that they are directions, or what a count is out of
         model["likelihood"] = defaults.get("likelihood", "auto")
     if table.kind == "cells" and "library" in LIKELIHOODS[model["likelihood"]].options:
@@ -261,22 +260,12 @@ def check_options(kind: type[Settings], options: FitOptions | GraphOptions) -> N
         ...
         horoball.storage.settings.SettingError: beta must be at least 0 and at most 1e+06, got -1.0. ...
     """
-    model, training = split_options(given(options), kind)
+    model, training = split_options(dict(options), kind)
     for name, value in model.items():
         kind.checked(name, value)
     for name, value in training.items():
         if value != "auto":
             TrainConfig.checked(name, value)
-
-
-def given(options: FitOptions | GraphOptions) -> dict[str, Any]:
-    """The options that are not None.
-
-    Example:
-        >>> given({"d": 2, "c": None})
-        {'d': 2}
-    """
-    return {name: value for name, value in options.items() if value is not None}
 
 
 def split_options(options: dict[str, Any], kind: type[Settings]) -> tuple[dict[str, Any], dict[str, Any]]:
