@@ -20,6 +20,8 @@ import pytest
 
 NIGHT = Path(__file__).with_name("night.txt")
 LONGEST = 2.0  # seconds of a test that is run before every merge
+BRIEF = 0.3  # of one of these folders, which are tried by day and tested at night
+TRIED = ("tests/experiments", "tests/quality")
 SMOKE = (
     "tests/devices",
     "tests/experiments",
@@ -30,6 +32,7 @@ SMOKE = (
 )
 ALWAYS = (
     "tests/devices/test_simulated_device.py",
+    "tests/quality/test_fuzz_cases.py",
     "tests/tables/test_costs.py::test_a_small_file_that_asks_for_much_is_refused_cheaply[xlsx, a distant row]",
 )
 
@@ -54,7 +57,11 @@ def long_tests(lines: list[str]) -> list[str]:
     for line in lines:
         time_, test = line.split("\t", 1)
         seconds[test] = min(float(time_), seconds.get(test, float("inf")))
-    late = {test for test, each in seconds.items() if each > LONGEST or test.startswith(ALWAYS)}
+    late = {
+        test
+        for test, each in seconds.items()
+        if each > (BRIEF if test.startswith(TRIED) else LONGEST) or test.startswith(ALWAYS)
+    }
     for folder in SMOKE:
         within = [test for test in seconds if test.startswith(folder)]
         if within and late.issuperset(within):
