@@ -41,7 +41,8 @@ def mixed() -> pd.DataFrame:
 
 
 def skipping() -> pd.DataFrame:
-    return numbers().assign(constant=7)
+    frame = numbers()
+    return frame.assign(note=[f"text of row {row}" for row in range(len(frame))])
 
 
 TABLES = [numbers, numbered, mixed, skipping]
