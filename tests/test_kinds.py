@@ -211,6 +211,20 @@ def test_the_same_numbers_are_the_same_table_in_an_array_and_in_a_file(rows: str
     np.testing.assert_array_equal(next(array.blocks()), next(file.blocks()))
 
 
+def test_an_array_is_filled_with_all_its_columns_in_place() -> None:
+    rng = np.random.default_rng(0)
+    size = rng.normal(size=80)
+    rating, truth = rng.integers(1, 6, 80), rng.integers(0, 2, 80)
+    x = np.column_stack([np.arange(80.0), size, size, np.full(80, 7.0), rating, truth, size + rng.normal(size=80)])
+    gaps = np.zeros(x.shape, bool)
+    gaps[[3, 5, 9], [4, 5, 6]] = True
+    filled = PoincareVAE(max_epochs=1, hidden=(8,)).fit(np.where(gaps, np.nan, x)).impute(np.where(gaps, np.nan, x))
+    np.testing.assert_array_equal(filled[~gaps], x[~gaps])
+    assert filled[3, 4] in range(1, 6)
+    assert filled[5, 5] in (0, 1)
+    assert np.isfinite(filled).all()
+
+
 @pytest.mark.parametrize("kind", ["numbers", "counts"])
 def test_a_kind_that_is_named_refuses_other_rows(kind: str, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="color"):

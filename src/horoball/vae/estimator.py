@@ -324,11 +324,19 @@ class PoincareVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TakesRows):
     def _given_back(self, x: Tensor, X: Any = None) -> Any:
         """Rows in their own units, as users have them: in the dtype and with the observed values of an array X."""
         run = self.run_checked()
-        if isinstance(X, np.ndarray) and X.shape == x.shape:
+        if isinstance(X, np.ndarray) and not run.record.mixed:
             return np.where(np.isnan(X), x.double().numpy(), X)
         if not run.record.mixed:
             return x.double().numpy()
         rows = run.rows_of(x)
+        if isinstance(X, np.ndarray):
+            filled, schema = X.astype(np.float64), run.record.columns_of
+            columns = schema.columns if X.shape[1] == len(schema.columns) else schema.used  # as `read` takes either
+            described = [column.name for column in columns]
+            for name in rows.column_names:  # others were skipped, and stay as they are
+                place = described.index(name)
+                filled[:, place] = np.where(np.isnan(X[:, place]), rows.column(name), X[:, place])
+            return filled
         return rows.to_pandas() if hasattr(self, "feature_names_in_") else np.stack(rows.columns, 1).astype(np.float64)
 
     def impute(self, X: Any, *, draws: int = 0, samples: int = 200, random_state: Any = 0) -> Any:
