@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -116,8 +117,36 @@ def read(
     if isinstance(source, Table):
         return source
     na = gap_words(na)
-    if like is not None:
-        return _read_like(source, like, ids, na)
+    with _named(source):
+        if like is not None:
+            return _read_like(source, like, ids, na)
+        options = ReadOptions(label, label_may_miss, ids, ids_may_miss, None, streamed, na)
+        return _read(source, kind, options, columns, drop, vectors, layer, batch, numbers)
+
+
+@contextmanager
+def _named(source: Any) -> Iterator[None]:
+    """Name the file in what is said of its rows, where it is not."""
+    try:
+        yield
+    except ValueError as error:
+        path = str(source) if isinstance(source, str | Path) else ""
+        if type(error) is not ValueError or Path(path).name in str(error):
+            raise
+        raise ValueError(f"{path}: {error}") from error
+
+
+def _read(
+    source: Any,
+    kind: str,
+    options: ReadOptions,
+    columns: Mapping[str, str] | Sequence[str] | None,
+    drop: Sequence[str],
+    vectors: str | None,
+    layer: str | None,
+    batch: Sequence[str],
+    numbers: Mapping[str, Sequence[float] | None] | None,
+) -> Table:
     if kind != "auto" and kind not in KINDS:
         raise ValueError(
             f"There is no kind of rows {kind[:40]!r}.{closest(kind, KINDS)} Kinds are: {', '.join(KINDS)}."
@@ -127,12 +156,18 @@ def read(
     if vectors is not None and kind != "vectors":
         raise ValueError(f"--column is for vectors. Say so: --kind vectors --column {vectors}.")
     if cells and kind in ("auto", "cells"):
-        if ids is not None and not ids_may_miss:
+        if options.ids is not None and not options.ids_may_miss:
             raise ValueError(f"--id is for tables; the cells of {where} have names, which are kept.")
-        return cell_table(source, layer=layer, batch=batch, numbers=numbers, label=label, label_may_miss=label_may_miss)
+        return cell_table(
+            source,
+            layer=layer,
+            batch=batch,
+            numbers=numbers,
+            label=options.label,
+            label_may_miss=options.label_may_miss,
+        )
     if batch or layer not in ("auto", None) or numbers:
         raise ValueError(f"--layer and --batch are for .h5ad files, not for {where}.")
-    options = ReadOptions(label, label_may_miss, ids, ids_may_miss, None, streamed, na)
     if kind == "vectors":
         if columns or drop:
             raise ValueError("--columns and --drop are for tables. Of vectors, name the one column: --column.")
