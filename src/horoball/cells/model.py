@@ -16,6 +16,7 @@ from horoball.cells.query import map_query
 from horoball.cells.tree import TreeSource, branch_markers, cell_tree
 from horoball.geometry.ball import PoincareBall
 from horoball.geometry.random import seed_from
+from horoball.notebook import facts_table
 from horoball.tables.anndata import is_cells
 from horoball.tables.covariates import NUMBER
 from horoball.tables.table import Table
@@ -46,6 +47,11 @@ class CellMap:
         given = f", given {', '.join(names)}" if names else ""
         size = f"{self.run.record.rows:,} cells, {len(self.genes):,} genes{given}"
         return f"{type(self).__name__}({size}; d = {self.run.record.model.d}, c = {self.c:.4g})"
+
+    def _repr_html_(self) -> str:
+        facts: dict[str, object] = {"cells": f"{self.run.record.rows:,}", "genes": f"{len(self.genes):,}"}
+        facts |= {"given": ", ".join(self.run.record.covariates) or None, "dimensions": self.run.record.model.d}
+        return facts_table(type(self).__name__, facts | {"c": f"{self.c:.4g}", "epochs": len(self.history)})
 
     @property
     def genes(self) -> list[str]:

@@ -62,8 +62,7 @@ def show_run(run: Run, folder: Path) -> None:
     from horoball.training.progress import early_end  # brings torch, which --help does not need
 
     record = run.record
-    # The weights are those of the best validation loss, where one was watched.
-    kept = min(run.history, key=lambda line: line.get("validation", -line["epoch"]), default={})
+    kept = run.kept
     results: dict[str, Any] = {"run": str(folder), "rows": record.rows, "columns": len(run.columns)}
     described = {column.name: f"{column.kind}: {column.reason}" for column in record.columns_of.columns}
     results |= {"kinds": described} if described else {}

@@ -15,6 +15,7 @@ from horoball.graphs.lineage import Lineage, Relatives, add_nodes
 from horoball.graphs.model import GraphConfig
 from horoball.graphs.read import read_graph
 from horoball.graphs.run import GRAPHS, GraphRun, graph_fit, train_graph
+from horoball.notebook import ShownInNotebooks
 from horoball.storage.settings import called
 from horoball.training.config import TrainConfig
 from horoball.training.progress import watched
@@ -44,7 +45,7 @@ def graph_tree(run: GraphRun, *, seed: int = 0, **options: Any) -> Tree:
     return grow([latent_source([posterior])], None, rng=np.random.default_rng(seed), **options)
 
 
-class PoincareGraphVAE(BaseEstimator):
+class PoincareGraphVAE(ShownInNotebooks, BaseEstimator):
     """A variational graph auto-encoder on the Poincaré ball: from edges to coordinates of every node.
 
     Args:
@@ -315,6 +316,15 @@ class PoincareGraphVAE(BaseEstimator):
         estimator = cls(options["d"], non_edges=run.record.non_edges, **params)
         estimator._take(run)
         return estimator
+
+    def _facts(self) -> dict[str, object] | None:
+        if not hasattr(self, "run_"):
+            return None
+        edges = "edges, child to parent" if self.graph_.directed else "edges"
+        facts: dict[str, object] = {"nodes": f"{self.graph_.nodes:,}", edges: f"{len(self.graph_.edges):,}"}
+        facts |= {"dimensions": self.run_.record.model.d, "c": f"{self.c_:.4g}", "epochs": len(self.run_.history)}
+        last = self.run_.history[-1] if self.run_.history else {}
+        return facts | {name: f"{last[name]:.4g}" for name in ("loss", "kl") if name in last}
 
     def _take(self, run: GraphRun) -> None:
         self.run_, self.graph_ = run, run.graph

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from horoball.hierarchy.delta import fixed_sample
+from horoball.notebook import html_table
 from horoball.options import ReadingOptions
 from horoball.tables.read import KINDS, read
 from horoball.tables.schema import some_names
@@ -66,14 +67,27 @@ class Check:
         return "Next: horoball tree DATA -o tree.html -o groups.csv; or a model, for a map: horoball fit DATA -o RUN."
 
     def __str__(self) -> str:
-        lines = [f"{self.rows:,} rows of {self.kind}: {KINDS[self.kind]}.", *self.columns]
+        return "\n".join([self._is, *self.columns, *self._found])
+
+    def _repr_html_(self) -> str:
+        columns = html_table(self._is, [(line,) for line in self.columns], ("columns",), rest="more columns")
+        return columns + html_table("", [(line,) for line in self._found], ("found",))
+
+    @property
+    def _is(self) -> str:
+        return f"{self.rows:,} rows of {self.kind}: {KINDS[self.kind]}."
+
+    @property
+    def _found(self) -> list[str]:
+        """What is missing, the verdict, and what to do next."""
+        lines = []
         if self.gaps:
             told = ", ".join(f"{name[:40]} {count:,}" for name, count in list(self.gaps.items())[:5])
             lines.append(f"{sum(self.gaps.values()):,} missing values: {told}{' …' if len(self.gaps) > 5 else ''}.")
         if self.verdict is not None:
             rows, columns = self.judged
             lines += [f"Of {rows:,} rows and {columns:,} columns:", self.verdict.sentence]
-        return "\n".join([*lines, self.advice])
+        return [*lines, self.advice]
 
 
 def check(source: Any, label: str | None = None, *, seed: int = 0, **options: Unpack[ReadingOptions]) -> Check:

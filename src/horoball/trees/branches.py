@@ -25,6 +25,7 @@ from numpy.typing import ArrayLike
 from scipy.stats import binom, t
 from torch import Tensor
 
+from horoball.notebook import facts_table, shares
 from horoball.tables.cell_values import category_names
 from horoball.tables.numbers import check_unmasked
 from horoball.trees.tree import Tree
@@ -246,10 +247,19 @@ class Branch:
 
     def __str__(self) -> str:
         sure = "" if self.support is None else f", support {self.support:.2f}"
-        held = ", ".join(f"{name} {share:.0%}" for name, share in self.labels.items())
+        held = shares(self.labels)
         apart = "; ".join(map(str, self.differences))
         parts = [f"node {self.node}: {self.rows:,} rows{sure}", *([held] if held else []), *([apart] if apart else [])]
         return " | ".join(parts)
+
+    def _repr_html_(self) -> str:
+        facts: dict[str, object] = {
+            "rows": f"{self.rows:,}",
+            "support": None if self.support is None else f"{self.support:.2f}",
+            "labels": shares(self.labels) or None,
+        }
+        facts |= {one.column: str(one).removeprefix(f"{one.column} ") for one in self.differences}
+        return facts_table(f"node {self.node}", facts | {"exemplars": ", ".join(map(str, self.exemplars)) or None})
 
 
 def branches(

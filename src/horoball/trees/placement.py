@@ -35,6 +35,8 @@ from scipy.optimize import minimize
 from scipy.sparse import csr_matrix
 from scipy.special import expit, logit
 
+from horoball.notebook import html_table
+
 __all__ = ["Placed", "Placer", "calibration_error"]
 
 _SHARPNESS = (0.05, 0.1, 0.2)  # τ, in units of the median squared distance
@@ -52,7 +54,7 @@ _ASIDE_LEAST = 9  # fewer cannot promise a coverage of 0.9
 _FAR = 0.1  # share of a group's own rows that are too far from it
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Placed:
     """Where rows belong: the likeliest path of each, how sure every step is, and how far down it holds the truth.
 
@@ -105,6 +107,24 @@ class Placed:
         """
         steps = self.depth(threshold).tolist()
         return [names[step - 1] if step else None for names, step in zip(self.names, steps, strict=True)]
+
+    def __repr__(self) -> str:
+        return f"Placed({self._counts})"
+
+    def _repr_html_(self) -> str:
+        places = [None] * len(self.path) if self.confidence is None else self.deepest()
+        lines = [
+            (row, " › ".join(names), " › ".join(f"{one:.2f}" for one in sure[: len(names)]), place or "")
+            for row, (names, sure, place) in enumerate(zip(self.names, self.probability.tolist(), places, strict=True))
+        ]
+        return html_table(f"Placed: {self._counts}", lines, ("row", "path", "probability", "place"), rest="more rows")
+
+    @property
+    def _counts(self) -> str:
+        rows = f"{len(self.path):,} rows"
+        if self.confidence is None:
+            return rows
+        return f"{rows}, {int((self.depth() > 0).sum()):,} of them in a group at a coverage of {self.coverage:g}"
 
 
 class Placer:

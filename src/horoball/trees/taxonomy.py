@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from horoball.notebook import html_table
 from horoball.trees.branches import differences
 from horoball.trees.levels import group_nodes, level_sizes
 from horoball.trees.tree import Tree
@@ -152,7 +153,7 @@ class Group:
         return f"{self.name}: {self.rows:,} rows{sure}"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Taxonomy:
     """Nested groups of rows.
 
@@ -182,17 +183,36 @@ class Taxonomy:
         ]
 
     def __str__(self) -> str:
-        def lines(level: int, parent: int | None) -> list[str]:
+        return "\n".join("  " * level + str(group) for level, group in self._in_order())
+
+    def __repr__(self) -> str:
+        return f"Taxonomy({self._counts})"
+
+    def _repr_html_(self) -> str:
+        lines = [
+            ("  " * level + group.name, f"{group.rows:,}", "" if group.support is None else f"{group.support:.2f}")
+            for level, group in self._in_order()
+        ]
+        return html_table(f"Taxonomy of {self._counts}", lines, ("group", "rows", "support"), rest="more groups")
+
+    @property
+    def _counts(self) -> str:
+        return f"{len(self.levels):,} rows in {' and '.join(str(len(level)) for level in self.groups)} groups"
+
+    def _in_order(self) -> list[tuple[int, Group]]:
+        """The groups with their levels, each before the groups in it."""
+
+        def below(level: int, parent: int | None) -> list[tuple[int, Group]]:
             if level == len(self.groups):
                 return []
             return [
-                line
+                each
                 for group in self.groups[level]
                 if level == 0 or group.parent == parent
-                for line in ("  " * level + str(group), *lines(level + 1, group.number))
+                for each in ((level, group), *below(level + 1, group.number))
             ]
 
-        return "\n".join(lines(0, None))
+        return below(0, None)
 
 
 def taxonomy(

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from horoball.notebook import facts_table
 from horoball.plugins import require_networkx
 from horoball.trees.chance import SURE, Chance, Judged
 from horoball.trees.levels import level_sizes, nested_groups
@@ -113,7 +114,7 @@ TREE_METHODS = (*METHODS, "consensus", SHARED_CHANGE)
 _SMALLER = 0.7  # of the rows of a branch has one of the next level at most
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Tree:
     """A rooted tree, its branches' support and how it was made.
 
@@ -361,13 +362,28 @@ class Tree:
         return graph
 
     def __str__(self) -> str:
-        sure = ""
-        if self.support is not None:
-            inner = self.supported[self.leaves : -1]
-            sure = f", {int(inner.sum())} of {len(inner)} branches above chance"
+        sure = "" if self._above_chance is None else f", {self._above_chance} branches above chance"
         said = "" if self.verdict is None else f"; {self.verdict}"
-        size = f"{self.leaves:,} leaves and {int(self.size.sum()):,} rows"
-        return f"Tree of {size}{sure} ({self.method}, {self.source}){said}"
+        return f"Tree of {self._counts}{sure} ({self.method}, {self.source}){said}"
+
+    def __repr__(self) -> str:
+        return f"Tree({self._counts}; {self.method}, {self.source})"
+
+    def _repr_html_(self) -> str:
+        facts = {"branches above chance": self._above_chance, "method": self.method, "distances": self.source}
+        said = None if self.verdict is None else self.verdict.sentence
+        return facts_table(f"Tree of {self._counts}", facts | {"verdict": said})
+
+    @property
+    def _counts(self) -> str:
+        return f"{self.leaves:,} leaves and {int(self.size.sum()):,} rows"
+
+    @property
+    def _above_chance(self) -> str | None:
+        if self.support is None:
+            return None
+        inner = self.supported[self.leaves : -1]
+        return f"{int(inner.sum())} of {len(inner)}"
 
     def _below(self, of_leaf: np.ndarray) -> np.ndarray:
         """Sums over the leaves below each node."""

@@ -26,6 +26,7 @@ from scipy.cluster.hierarchy import linkage
 from scipy.spatial.distance import cdist, pdist
 
 from horoball.hierarchy.delta import fixed_sample, four_point
+from horoball.notebook import facts_table
 
 __all__ = ["ANSWERS", "LEVEL", "Answer", "Verdict", "nesting"]
 
@@ -86,6 +87,19 @@ class Verdict:
 
     def __str__(self) -> str:
         return self._said if self.draws == 1 else f"{self._said}; in {self.agreed} of {self.draws} draws"
+
+    def _repr_html_(self) -> str:
+        facts: dict[str, object] = {
+            "branches above chance": self.branches,
+            "in flat data": f"{self.flat:.1f}",
+            "p": f"{self.p:.2g}",
+            "groups of support 0.9": self.groups,
+            "levels": self.levels,
+            "p of nesting": "too few groups" if math.isnan(self.nesting) else f"{self.nesting:.2g}",
+            "rows along branches": "yes" if self.along else "no",
+            "draws that agree": None if self.draws == 1 else f"{self.agreed} of {self.draws}",
+        }
+        return facts_table(self.answer if self.p <= LEVEL else "no structure detected", facts)
 
     @property
     def sentence(self) -> str:

@@ -229,6 +229,15 @@ class PoincareVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TakesRows):
         self.columns_ = {column.name: (column.kind, column.reason) for column in run.record.columns_of.columns}
         return self
 
+    def _facts(self) -> dict[str, object] | None:
+        if not hasattr(self, "run_"):
+            return None
+        record, last = self.run_.record, self.run_.kept
+        facts: dict[str, object] = {"rows": f"{record.rows:,}", "columns": f"{len(self.run_.columns):,}"}
+        facts |= {"dimensions": record.model.d, "c": f"{self.c_:.4g}", "likelihood": self.likelihood_}
+        facts |= {"epochs": self.n_iter_}
+        return facts | {name: f"{last[name]:.4g}" for name in ("loss", "kl", "validation") if name in last}
+
     def transform(self, X: Any) -> np.ndarray:
         """Ball coordinates of the posterior means, float64, shape (n, n_components).
 

@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from horoball.notebook import ShownInNotebooks
 from horoball.tables.anndata import is_cells
 from horoball.tables.cell_values import gap_numbers, gap_words
 from horoball.tables.frames import gives_arrow
@@ -25,7 +26,7 @@ __all__ = ["TakesRows"]
 _log = logging.getLogger("horoball")
 
 
-class TakesRows(BaseEstimator):
+class TakesRows(ShownInNotebooks, BaseEstimator):
     """An estimator that makes tables of the rows it is given, by the columns it was fitted to.
 
     Example:

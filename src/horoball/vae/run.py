@@ -80,6 +80,11 @@ class Run:
         return self.record.columns
 
     @property
+    def kept(self) -> dict[str, float]:
+        """Metrics of the epoch whose weights these are: that of the best validation loss, if any, or the last."""
+        return min(self.history, key=lambda line: line.get("validation", -line["epoch"]), default={})
+
+    @property
     def label(self) -> str | None:
         """Name of the label column."""
         return self.record.label

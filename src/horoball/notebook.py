@@ -1,0 +1,96 @@
+"""What a notebook shows of an object: a small table of HTML, without scripts and with all text escaped."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+from typing import Any
+
+__all__ = ["ShownInNotebooks", "facts_table", "html_table", "shares"]
+
+_LINES = 20  # of a table; print has them all
+_LONGEST = 200  # characters of a cell: a name may be a whole text
+_LEFT = ' style="text-align:left"'  # notebooks align cells to the right, which suits numbers alone
+
+
+def html_table(
+    caption: str, lines: Iterable[Sequence[object]], header: Sequence[str] = (), *, rest: str = "more lines"
+) -> str:
+    """A table of HTML; of many lines, the first 20 and how many are left out.
+
+    Args:
+        caption: What the table is of.
+        lines: Its lines; the first cell of each may begin with spaces, which indent it.
+        header: Names of the columns; without them, the first cell of each line is its name.
+        rest: What the lines that are left out are called.
+
+    Example:
+        >>> html_table("Tree", [("rows", 3)])
+        '<table><caption...>Tree</caption><tbody><tr><th...>rows</th><td...>3</td></tr></tbody></table>'
+    """
+    all_lines = list(lines)
+    made = [f"<caption{_LEFT}>{_text(caption)}</caption>"]
+    if header:
+        made.append("<thead><tr>" + "".join(f"<th{_LEFT}>{_text(name)}</th>" for name in header) + "</tr></thead>")
+    made.append("<tbody>")
+    for line in all_lines[:_LINES]:
+        first = "td" if header else "th"
+        cells = [
+            f"<{first}{_LEFT}>{_text(line[0])}</{first}>",
+            *(f"<td{_LEFT}>{_text(cell)}</td>" for cell in line[1:]),
+        ]
+        made.append(f"<tr>{''.join(cells)}</tr>")
+    if len(all_lines) > _LINES:
+        width = len(header) or max(map(len, all_lines))
+        made.append(f'<tr><td{_LEFT} colspan="{width}">… {len(all_lines) - _LINES:,} {_text(rest)}</td></tr>')
+    return "".join([f"<table>{made[0]}", *made[1:], "</tbody></table>"])
+
+
+def facts_table(caption: str, facts: Mapping[str, object]) -> str:
+    """A table of names and values; those that are None are left out.
+
+    Example:
+        >>> "<td" in facts_table("Tree", {"rows": 3, "support": None})
+        True
+    """
+    return html_table(caption, [(name, value) for name, value in facts.items() if value is not None])
+
+
+def shares(values: Mapping[str, float]) -> str:
+    """Shares by name, in percent.
+
+    Example:
+        >>> shares({"cat": 0.75, "dog": 0.25})
+        'cat 75%, dog 25%'
+    """
+    return ", ".join(f"{name} {share:.0%}" for name, share in values.items())
+
+
+def _text(value: object) -> str:
+    text = str(value)
+    text = text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+    inside = text.lstrip(" ")
+    return "&emsp;" * (len(text) - len(inside)) + escape(inside)
+
+
+class ShownInNotebooks:
+    """A scikit-learn estimator that a notebook shows as a table once it is fitted, and as a diagram before.
+
+    `sklearn.set_config(display="text")` shows neither, as for any estimator.
+
+    Example:
+        >>> issubclass(ShownInNotebooks, object)
+        True
+    """
+
+    def _facts(self) -> dict[str, object] | None:
+        """What the table says; None before the fit."""
+        return None
+
+    def _repr_html_inner(self) -> str:  # what scikit-learn's `_repr_html_` gives
+        facts = self._facts()
+        return super()._repr_html_inner() if facts is None else facts_table(str(self), facts)  # type: ignore[misc]
+
+    def _repr_mimebundle_(self, **options: Any) -> dict[str, Any]:  # what a notebook asks for first
+        made: dict[str, Any] = super()._repr_mimebundle_(**options)  # type: ignore[misc]
+        return made | {"text/html": self._repr_html_inner()} if "text/html" in made else made
