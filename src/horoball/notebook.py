@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-__all__ = ["ShownInNotebooks", "facts_table", "html_table", "shares"]
+__all__ = ["LINES", "ShownInNotebooks", "facts_table", "html_table", "shares"]
 
-_LINES = 20  # of a table; print has them all
+LINES = 20  # of a table; print has them all
 _LONGEST = 200  # characters of a cell: a name may be a whole text
 _LEFT = ' style="text-align:left"'  # notebooks align cells to the right, which suits numbers alone
 
 
 def html_table(
-    caption: str, lines: Iterable[Sequence[object]], header: Sequence[str] = (), *, rest: str = "more lines"
+    caption: str,
+    lines: Sequence[Sequence[object]],
+    header: Sequence[str] = (),
+    *,
+    rest: str = "more lines",
+    of: int | None = None,
 ) -> str:
     """A table of HTML; of many lines, the first 20 and how many are left out.
 
@@ -23,27 +28,24 @@ def html_table(
         lines: Its lines; the first cell of each may begin with spaces, which indent it.
         header: Names of the columns; without them, the first cell of each line is its name.
         rest: What the lines that are left out are called.
+        of: How many lines there are, if the first 20 alone are given.
 
     Example:
         >>> html_table("Tree", [("rows", 3)])
         '<table><caption...>Tree</caption><tbody><tr><th...>rows</th><td...>3</td></tr></tbody></table>'
     """
-    all_lines = list(lines)
-    made = [f"<caption{_LEFT}>{_text(caption)}</caption>"]
+    made = [f"<table><caption{_LEFT}>{_text(caption)}</caption>"]
     if header:
         made.append("<thead><tr>" + "".join(f"<th{_LEFT}>{_text(name)}</th>" for name in header) + "</tr></thead>")
     made.append("<tbody>")
-    for line in all_lines[:_LINES]:
-        first = "td" if header else "th"
-        cells = [
-            f"<{first}{_LEFT}>{_text(line[0])}</{first}>",
-            *(f"<td{_LEFT}>{_text(cell)}</td>" for cell in line[1:]),
-        ]
-        made.append(f"<tr>{''.join(cells)}</tr>")
-    if len(all_lines) > _LINES:
-        width = len(header) or max(map(len, all_lines))
-        made.append(f'<tr><td{_LEFT} colspan="{width}">… {len(all_lines) - _LINES:,} {_text(rest)}</td></tr>')
-    return "".join([f"<table>{made[0]}", *made[1:], "</tbody></table>"])
+    first = "td" if header else "th"
+    for line in lines[:LINES]:
+        cells = "".join(f"<td{_LEFT}>{_text(cell)}</td>" for cell in line[1:])
+        made.append(f"<tr><{first}{_LEFT}>{_text(line[0])}</{first}>{cells}</tr>")
+    left = (len(lines) if of is None else of) - LINES
+    if left > 0:
+        made.append(f'<tr><td{_LEFT} colspan="{max(map(len, lines))}">… {left:,} {_text(rest)}</td></tr>')
+    return "".join([*made, "</tbody></table>"])
 
 
 def facts_table(caption: str, facts: Mapping[str, object]) -> str:

@@ -32,6 +32,7 @@ __all__ = [
     "require_geoopt",
     "require_networkx",
     "require_openpyxl",
+    "require_pandas",
     "require_pyplot",
 ]
 
@@ -189,6 +190,22 @@ def require_openpyxl() -> Any:
         True
     """
     return _required("openpyxl", "Spreadsheets (.xlsx) need openpyxl", "excel")
+
+
+def require_pandas() -> Any:
+    """The module pandas, which is in no extra of its own: whoever wants a data frame of it mostly has it.
+
+    Raises:
+        ImportError: It is not installed; the message says how to install it.
+
+    Example:
+        >>> require_pandas().DataFrame.__name__
+        'DataFrame'
+    """
+    try:
+        return importlib.import_module("pandas")
+    except ModuleNotFoundError:
+        raise ImportError("A data frame needs pandas. Install it with: pip install pandas.") from None
 
 
 def require_pyplot() -> Any:

@@ -28,6 +28,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -35,7 +36,8 @@ from scipy.optimize import minimize
 from scipy.sparse import csr_matrix
 from scipy.special import expit, logit
 
-from horoball.notebook import html_table
+from horoball.notebook import LINES, html_table
+from horoball.plugins import require_pandas
 
 __all__ = ["Placed", "Placer", "calibration_error"]
 
@@ -68,6 +70,7 @@ class Placed:
     group_names: tuple[tuple[str, ...], ...] = ()  # names of the groups of every level, where they have some
     confidence: np.ndarray | None = None  # (rows, levels): the largest coverage at which the step is taken
     coverage: float = 0.9  # probability with which places hold the truth; see Note [Coverage]
+    index: Any = None  # labels of the rows, such as the index of their data frame; None for their numbers
 
     def depth(self, threshold: float | None = None) -> np.ndarray:
         """How many steps down each path its place is: the deepest branch that holds the truth; 0 is the root.
@@ -108,16 +111,44 @@ class Placed:
         steps = self.depth(threshold).tolist()
         return [names[step - 1] if step else None for names, step in zip(self.names, steps, strict=True)]
 
+    def to_frame(self) -> Any:
+        """A pandas data frame with one row per row placed, with the rows' labels as the index.
+
+        Columns: for every level k from 1, `level_k`, the name of the group on the row's path, and `probability_k`; and
+        `place`, as `deepest` has it. They are None and NaN where a path has ended, and `place` is None at the root.
+
+        Example:
+            >>> names, sure = (("fruit",), ("apple", "pear")), np.array([[0.97, 0.6]])
+            >>> Placed(np.array([[0, 1]]), np.array([[0.9, 0.4]]), names, sure, index=["x7"]).to_frame()
+               level_1  probability_1 level_2  probability_2  place
+            x7   fruit            0.9    pear            0.4  fruit
+        """
+        pandas = require_pandas()
+        values: dict[str, Any] = {}
+        paths = self.names
+        for level in range(self.path.shape[1]):
+            at = [names[level] if level < len(names) else None for names in paths]
+            values[f"level_{level + 1}"] = pandas.array(at, "object")
+            values[f"probability_{level + 1}"] = np.where(self.path[:, level] < 0, np.nan, self.probability[:, level])
+        if self.confidence is not None:
+            values["place"] = pandas.array(self.deepest(), "object")
+        index = pandas.RangeIndex(len(self.path)) if self.index is None else pandas.Index(self.index)
+        return pandas.DataFrame(values, index=index)
+
     def __repr__(self) -> str:
         return f"Placed({self._counts})"
 
     def _repr_html_(self) -> str:
-        places = [None] * len(self.path) if self.confidence is None else self.deepest()
+        sure = None if self.confidence is None else self.confidence[:LINES]
+        top = Placed(self.path[:LINES], self.probability[:LINES], self.group_names, sure, self.coverage)
+        places = [None] * len(top.path) if sure is None else top.deepest()
+        labels = range(len(top.path)) if self.index is None else list(self.index[:LINES])
         lines = [
-            (row, " › ".join(names), " › ".join(f"{one:.2f}" for one in sure[: len(names)]), place or "")
-            for row, (names, sure, place) in enumerate(zip(self.names, self.probability.tolist(), places, strict=True))
+            (row, " › ".join(names), " › ".join(f"{one:.2f}" for one in chances[: len(names)]), place or "")
+            for row, names, chances, place in zip(labels, top.names, top.probability.tolist(), places, strict=True)
         ]
-        return html_table(f"Placed: {self._counts}", lines, ("row", "path", "probability", "place"), rest="more rows")
+        header = ("row", "path", "probability", "place")
+        return html_table(f"Placed: {self._counts}", lines, header, rest="more rows", of=len(self.path))
 
     @property
     def _counts(self) -> str:

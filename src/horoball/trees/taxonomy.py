@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from horoball.notebook import html_table
+from horoball.plugins import require_pandas
 from horoball.trees.branches import differences
 from horoball.trees.levels import group_nodes, level_sizes
 from horoball.trees.tree import Tree
@@ -147,6 +148,7 @@ class Group:
     support: float | None  # of its branch
     words: tuple[str, ...]  # words or columns that tell it from its siblings, the clearest first
     exemplars: tuple[int, ...]  # rows nearest to its center
+    chance: float | None = None  # support that chance gives a branch of its size
 
     def __str__(self) -> str:
         sure = "" if self.support is None else f", support {self.support:.2f}"
@@ -160,6 +162,7 @@ class Taxonomy:
     Attributes:
         levels: The group of each row, one column per level, coarse to fine; −1 where it is in none.
         groups: The groups of every level.
+        index: Labels of the rows, such as the index of their data frame; None for their numbers.
 
     Example:
         >>> tree = Tree.from_merges([[0, 1], [2, 3], [4, 5]], [1.0, 2.0, 5.0])
@@ -173,6 +176,7 @@ class Taxonomy:
 
     levels: np.ndarray
     groups: tuple[tuple[Group, ...], ...]
+    index: Any = None
 
     @property
     def names(self) -> list[list[str | None]]:
@@ -181,6 +185,48 @@ class Taxonomy:
             [groups[number].name if number >= 0 else None for number in level]
             for groups, level in zip(self.groups, self.levels.T.tolist(), strict=True)
         ]
+
+    def to_frame(self, *, rows: bool = False) -> Any:
+        """A pandas data frame with one row per group, or with one per row of the data.
+
+        Of groups, the index is the level, from 1 for the coarsest, and the group's number in it. Columns: `parent`, the
+        number of the group of the level above; `name`; `rows`; `support` and `chance`, NaN where they are not known;
+        `exemplars`, labels of the rows nearest to its center.
+
+        Args:
+            rows: Whether to give the rows of the data, in their order and with their labels as the index: the name of
+                each one's group in columns `level_1` and so on, None where it is in none.
+
+        Example:
+            >>> tree = Tree.from_merges([[0, 1], [2, 3], [4, 5]], [1.0, 2.0, 5.0])
+            >>> found = taxonomy(tree, [2], texts=["red apple", "green apple", "fast car", "red car"])
+            >>> found.to_frame()[["name", "rows", "exemplars"]]
+                                 name  rows exemplars
+            level group
+            1     0      apple, green     2    (0, 1)
+                  1         car, fast     2    (2, 3)
+            >>> found.to_frame(rows=True)["level_1"].tolist()
+            ['apple, green', 'apple, green', 'car, fast', 'car, fast']
+        """
+        pandas = require_pandas()
+        if rows:
+            named = {f"level_{level}": pandas.array(names, "object") for level, names in enumerate(self.names, 1)}
+            return pandas.DataFrame(named, index=self._index(pandas))
+        flat = [(level, group) for level, groups in enumerate(self.groups, 1) for group in groups]
+        labels = self._index(pandas)
+        values: dict[str, Any] = {
+            "parent": pandas.array([group.parent for _, group in flat], "Int64"),
+            "name": [group.name for _, group in flat],
+            "rows": np.array([group.rows for _, group in flat], np.int64),
+        }
+        for name in ("support", "chance"):
+            values[name] = np.array([getattr(group, name) for _, group in flat], np.float64)  # None is NaN
+        values["exemplars"] = [tuple(labels[list(group.exemplars)].tolist()) for _, group in flat]
+        numbers = [(level, group.number) for level, group in flat]
+        return pandas.DataFrame(values, index=pandas.MultiIndex.from_tuples(numbers, names=["level", "group"]))
+
+    def _index(self, pandas: Any) -> Any:
+        return pandas.RangeIndex(len(self.levels)) if self.index is None else pandas.Index(self.index)
 
     def __str__(self) -> str:
         return "\n".join("  " * level + str(group) for level, group in self._in_order())
@@ -256,7 +302,6 @@ def taxonomy(
         for number, node in enumerate(heads):
             of_leaf[tree.members(node), level] = number
     of_row = of_leaf[leaf]
-    sure = tree.support
     made = []
     for level, heads in enumerate(nodes):
         described = []
@@ -273,10 +318,9 @@ def taxonomy(
                 examples = [str(row if texts is None else texts[row]) for row in near[:_EXAMPLES].tolist()]
                 called = name(examples, told)
             parent = int(of_row[here[0], level - 1]) if level else None
-            certain = None if sure is None else float(sure[node])
-            described.append(
-                Group(called, number, parent, len(here), certain, tuple(told), tuple(near[:_EXAMPLES].tolist()))
-            )
+            certain, chance = (None if of is None else float(of[node]) for of in (tree.support, tree.chance))
+            nearest = tuple(near[:_EXAMPLES].tolist())
+            described.append(Group(called, number, parent, len(here), certain, tuple(told), nearest, chance))
         names = distinct([group.name for group in described])
         made.append(tuple(Group(**(vars(one) | {"name": new})) for one, new in zip(described, names, strict=True)))
     return Taxonomy(of_row, tuple(made))

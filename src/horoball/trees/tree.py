@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from horoball.notebook import facts_table
-from horoball.plugins import require_networkx
+from horoball.plugins import require_networkx, require_pandas
 from horoball.trees.chance import SURE, Chance, Judged
 from horoball.trees.levels import level_sizes, nested_groups
 from horoball.trees.linkage import METHODS, Candidate, rows_lie_along
@@ -360,6 +360,38 @@ class Tree:
         for node, up in enumerate(self.parent[:-1]):
             graph.add_edge(int(up), node, length=float(self.depth[node] - self.depth[up]))
         return graph
+
+    def to_frame(self, *, leaves: bool = False) -> Any:
+        """A pandas data frame with one row per branch, by the numbers of their nodes.
+
+        Columns: `parent`, the node above; `depth`; `length`, from the node above; `leaves` and `rows` below it;
+        `support` and `chance`, NaN where they are not known; `above_chance`; `examples`, names of three leaves below.
+
+        Args:
+            leaves: Whether leaves and the root have rows too; a column `name` then has the leaves' names.
+
+        Example:
+            >>> tree = Tree.from_merges([[0, 1], [2, 3]], [1.0, 3.0], names=["cat", "dog", "oak"])
+            >>> tree.to_frame()[["parent", "length", "rows", "examples"]]
+                  parent  length  rows    examples
+            node
+            3          4     2.0     2  (cat, dog)
+        """
+        pandas = require_pandas()
+        node = np.arange(0 if leaves else self.leaves, self.nodes if leaves else self.nodes - 1)
+        none, (order, first, last) = np.full(self.nodes, np.nan), self.spans
+        length = np.append(self.depth[:-1] - self.depth[self.parent[:-1]], np.nan)  # the root has nothing above it
+        values: dict[str, Any] = {"parent": self.parent, "depth": self.depth, "length": length}
+        values |= {"leaves": self.clade_sizes, "rows": self.rows}
+        values |= {"support": none if self.support is None else self.support}
+        values |= {"chance": none if self.chance is None else self.chance, "above_chance": self.supported}
+        frame = pandas.DataFrame(
+            {name: column[node] for name, column in values.items()}, index=pandas.Index(node, name="node")
+        )
+        frame["examples"] = [tuple(self.names[at] for at in order[first[i] : min(first[i] + 3, last[i])]) for i in node]
+        if leaves:
+            frame.insert(0, "name", [self.names[i] if i < self.leaves else None for i in node])
+        return frame
 
     def __str__(self) -> str:
         sure = "" if self._above_chance is None else f", {self._above_chance} branches above chance"
