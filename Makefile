@@ -3,7 +3,7 @@
 check:
 	bash .ci/run
 test:
-	OMP_NUM_THREADS=1 python -m pytest -q -n auto --dist worksteal -m "not slow and not night"
+	OMP_NUM_THREADS=1 python -m pytest -q -n logical --dist loadfile -m "not slow and not night"
 night:
 	bash .ci/night
 docs:

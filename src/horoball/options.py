@@ -7,10 +7,13 @@ torch; tests/cli/test_defaults.py compares what the help says with what is done.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Annotated, NamedTuple, TypedDict, TypeVar, cast, get_type_hints
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, NamedTuple, TypedDict, TypeVar, cast, get_type_hints
 
-__all__ = ["FitOptions", "GraphOptions", "Help", "ReadingOptions", "given", "help_of"]
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+__all__ = ["FitOptions", "GraphOptions", "Help", "ReadingOptions", "TreeOptions", "given", "help_of"]
 
 
 class Help(NamedTuple):
@@ -197,6 +200,23 @@ class GraphOptions(TypedDict, total=False):
     device: _Device
     precision: _Precision
     seed: _Seed
+
+
+class TreeOptions(TypedDict, total=False):
+    """How a tree is made; `horoball.trees.tree` describes each.
+
+    Example:
+        >>> options: TreeOptions = {"root": "midpoint", "draws": 50}
+    """
+
+    labels: ArrayLike | None
+    names: Sequence[str] | None
+    root: str | int
+    method: str
+    draws: int
+    max_leaves: int
+    n_jobs: int | None
+    told: Callable[[int, int], None] | None
 
 
 class ReadingOptions(TypedDict, total=False):

@@ -24,6 +24,7 @@ from horoball.cli.arguments import (
 )
 from horoball.cli.console import app, bar, print_table, reports_errors, say
 from horoball.cli.graphs import GraphFolder, graph_app
+from horoball.options import TreeOptions
 
 if TYPE_CHECKING:
     from horoball.trees.tree import Tree
@@ -137,20 +138,10 @@ def tree(
     called = None if names is None or by_label else [str(name) for name in names]
     with bar("Replicates", "No tree was written.") as told:
         if fitted is None:
-            found = tree_of_rows(table, by_label=by_label, root=root, method=method, draws=draws, seed=seed)
+            found = tree_of_rows(table, by_label=by_label, root=root, method=method, draws=draws, seed=seed, told=told)
         else:
-            found = table_tree(
-                fitted,
-                table,
-                labels=labels,
-                names=called,
-                root=root,
-                method=method,
-                source=source,
-                draws=draws,
-                seed=seed,
-                told=told,
-            )
+            options: TreeOptions = {"labels": labels, "names": called, "root": root, "method": method, "draws": draws}
+            found = table_tree(fitted, table, source=source, seed=seed, **options | {"told": told})
     _tell(found)
     cut = _within(groups, found)
     if fitted is None:

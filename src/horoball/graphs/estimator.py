@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 import numpy as np
 import torch
@@ -16,6 +16,7 @@ from horoball.graphs.model import GraphConfig
 from horoball.graphs.read import read_graph
 from horoball.graphs.run import GRAPHS, GraphRun, graph_fit, train_graph
 from horoball.notebook import ShownInNotebooks
+from horoball.options import TreeOptions
 from horoball.storage.settings import called
 from horoball.training.config import TrainConfig
 from horoball.training.progress import watched
@@ -27,7 +28,7 @@ from horoball.vae.tree import latent_source
 __all__ = ["PoincareGraphVAE", "graph_tree"]
 
 
-def graph_tree(run: GraphRun, *, seed: int = 0, **options: Any) -> Tree:
+def graph_tree(run: GraphRun, *, seed: int = 0, **options: Unpack[TreeOptions]) -> Tree:
     """The tree of a graph's nodes, from their posteriors; see `PoincareGraphVAE.tree`.
 
     Example:
@@ -39,10 +40,11 @@ def graph_tree(run: GraphRun, *, seed: int = 0, **options: Any) -> Tree:
         ('0', '1', '2', '3')
     """
     names = None if run.graph.names is None else [str(name) for name in run.graph.names]
-    options = {"names": None if options.get("labels") is not None else names} | options
+    if options.get("labels") is None:
+        options.setdefault("names", names)
     with torch.no_grad():
         posterior = run.model.posterior(run.graph.features, run.model.propagation(run.graph))
-    return grow([latent_source([posterior])], None, rng=np.random.default_rng(seed), **options)
+    return grow([latent_source([posterior])], None, np.random.default_rng(seed), **options)
 
 
 class PoincareGraphVAE(ShownInNotebooks, BaseEstimator):
@@ -299,8 +301,9 @@ class PoincareGraphVAE(ShownInNotebooks, BaseEstimator):
             ('animal', 'cat', 'dog', 'lion')
         """
         check_is_fitted(self, "run_")
-        options: dict[str, Any] = {"labels": labels, "root": root, "draws": draws, "max_leaves": max_leaves}
-        return graph_tree(self.run_, n_jobs=n_jobs, seed=seed_from(random_state), **options)
+        options: TreeOptions = {"labels": labels, "root": root, "draws": draws, "max_leaves": max_leaves}
+        options["n_jobs"] = n_jobs
+        return graph_tree(self.run_, seed=seed_from(random_state), **options)
 
     def save(self, folder: str | Path) -> None:
         """Write the model and its graph to a folder, as safetensors and JSON."""

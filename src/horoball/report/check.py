@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Unpack
 
@@ -15,8 +15,8 @@ from horoball.options import ReadingOptions
 from horoball.tables.read import KINDS, read
 from horoball.tables.schema import some_names
 from horoball.tables.table import Table
+from horoball.trees.grow import joined_by
 from horoball.trees.grow import tree as tree_of_points
-from horoball.trees.support import CONSENSUS
 from horoball.trees.taxonomy import Taxonomy, taxonomy
 from horoball.trees.tree import Tree
 from horoball.trees.verdict import Verdict
@@ -127,6 +127,7 @@ def tree(
     method: str = "auto",
     draws: int = 100,
     seed: int = 0,
+    told: Callable[[int, int], None] | None = None,
     **options: Unpack[ReadingOptions],
 ) -> Tree:
     """The tree of rows of any kind, or of their labels, with the support of every branch; without a model.
@@ -141,6 +142,7 @@ def tree(
         method: How rows are joined, see `horoball.trees.tree`; "auto" is the consensus for vectors.
         draws: Replicates for the support; 0 for none.
         seed: Seed of all draws.
+        told: Called with the number of replicates that are done, and of all.
         options: How the rows are read, see `horoball.tables.read`.
 
     Example:
@@ -154,7 +156,7 @@ def tree(
     if by_label and labels is None:
         raise ValueError("A tree of labels needs a label: name its column.")
     kind, names = kind_named(table.kind), table.read_names()
-    joined = CONSENSUS if kind.joined and method == "auto" and root == "center" and draws else method
+    joined = joined_by(method=method, root=root, draws=draws) if kind.joined else method
     return tree_of_points(
         _points(table),
         labels=labels,
@@ -164,6 +166,7 @@ def tree(
         standardize=kind.standardize,
         draws=draws,
         seed=seed,
+        told=told,
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,6 +13,7 @@ from torch import Tensor
 from horoball.hierarchy.delta import fixed_sample
 from horoball.hierarchy.space import Space
 from horoball.likelihoods.counts import Counts
+from horoball.options import TreeOptions
 from horoball.tables.numbers import check_unmasked
 from horoball.tables.scaling import summarize
 from horoball.tables.table import ArrayTable
@@ -44,6 +45,7 @@ def tree(
     max_leaves: int = MAX_LEAVES,
     n_jobs: int | None = None,
     seed: int = 0,
+    told: Callable[[int, int], None] | None = None,
 ) -> Tree:
     """The tree of rows, or of labeled groups of rows, without a model.
 
@@ -65,6 +67,7 @@ def tree(
         max_leaves: With more rows than this, 5,000 of them stand for all others near them.
         n_jobs: Threads for the replicates; one per core for trees of 2,000 leaves and more if not given.
         seed: Seed of all draws.
+        told: Called with the number of replicates that are done, and of all.
 
     Example:
         >>> from horoball.datasets import branching_diffusion
@@ -98,14 +101,14 @@ def tree(
         points = (points[:, varied] - np.nanmean(points[:, varied], 0)) / spread[varied]
     if not points.shape[1] or not (np.nanmax(points, 0) > np.nanmin(points, 0)).any():
         raise ValueError("All rows are the same: there is no tree to find. Give rows that differ.")
-    options: dict[str, Any] = {"labels": labels, "names": names, "root": root, "draws": draws, "n_jobs": n_jobs}
     sources, weights = [Source(name, points)], {name: np.ones(points.shape[1])}
     related = np.isnan(points).any() or related_columns(points)
     if not np.all(related):
         weights[_RELATED] = np.asarray(related, np.float64)
         sources.append(Source(_RELATED, points, weight=weights[_RELATED]))
-    options |= {"method": method, "max_leaves": max_leaves, "weights": weights, "rng": rng}
-    return grow(sources, points, **options)
+    options: TreeOptions = {"labels": labels, "names": names, "root": root, "method": method, "draws": draws}
+    options |= {"max_leaves": max_leaves, "n_jobs": n_jobs, "told": told}
+    return grow(sources, points, rng, weights=weights, **options)
 
 
 def verdict(
@@ -152,16 +155,16 @@ def verdict(
 def grow(
     sources: Sequence[Source],
     x: np.ndarray | None,
+    rng: np.random.Generator,
     *,
+    weights: dict[str, np.ndarray] | None = None,
     labels: ArrayLike | None = None,
     names: Sequence[str] | None = None,
     root: str | int = "center",
     method: str = "auto",
-    weights: dict[str, np.ndarray] | None = None,
     draws: int = 100,
     max_leaves: int = MAX_LEAVES,
     n_jobs: int | None = None,
-    rng: np.random.Generator,
     told: Callable[[int, int], None] | None = None,
 ) -> Tree:
     """The tree of the source that the evidence speaks for; see `tree` for the arguments.
@@ -169,21 +172,21 @@ def grow(
     Args:
         sources: Where distances may come from; the first is used where there is no evidence.
         x: Rows whose columns are held out to compare sources and methods; None for points of a latent space.
+        rng: Generator of all draws.
+        weights: Weights of the columns, by the name of a source; equal weights if not given.
         labels: See `tree`.
         names: See `tree`.
         root: See `tree`.
         method: See `tree`.
-        weights: Weights of the columns, by the name of a source; equal weights if not given.
         draws: See `tree`.
         max_leaves: See `tree`.
         n_jobs: See `tree`.
-        rng: Generator of all draws.
         told: Called with the number of replicates that are done, and of all.
 
     Example:
         >>> rng = np.random.default_rng(0)
         >>> x = rng.normal(size=(30, 6))
-        >>> grow([Source("columns", x)], x, draws=2, rng=rng).leaves
+        >>> grow([Source("columns", x)], x, rng, draws=2).leaves
         30
     """
     evidence: tuple[Candidate, ...] = ()
@@ -213,6 +216,17 @@ def grow(
         return made
     chance = steps.chance(source, draws, rng, None if told is None else lambda done: told(draws + done, work))
     return made.with_support(sure, chance, steps.centers(source))
+
+
+def joined_by(**options: Unpack[TreeOptions]) -> str:
+    """The method for rows with a direction and no columns of their own: what replicates agree on, where it can be.
+
+    Example:
+        >>> joined_by(draws=20), joined_by(draws=0), joined_by(root="midpoint")
+        ('consensus', 'auto', 'auto')
+    """
+    method, root = options.get("method", "auto"), options.get("root", "center")
+    return CONSENSUS if method == "auto" and root == "center" and options.get("draws", 1) else method
 
 
 def _are_counts(points: np.ndarray) -> bool:

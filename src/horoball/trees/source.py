@@ -24,8 +24,8 @@ from horoball.tables.cell_values import category_names
 
 __all__ = ["CELLS", "Draw", "Leaves", "Source", "distance_matrix"]
 
-_ELEMENTS = 8_000_000  # distances in float64 at a time
-_FEW = 10  # columns below which replicates draw rows as well
+_BLOCK = 256  # rows whose distances to all are in float64 at a time: a matrix more is not needed
+_FEW_COLUMNS = 10  # columns below which replicates draw rows as well
 
 Draw = Callable[[np.random.Generator, np.ndarray], np.ndarray]  # generator, row numbers -> what is added to these rows
 
@@ -49,7 +49,7 @@ class Source:
     @property
     def few_columns(self) -> bool:
         """Whether replicates have to draw rows, as there are too few columns to draw."""
-        return self.c is None and self.points.shape[1] < _FEW
+        return self.c is None and self.points.shape[1] < _FEW_COLUMNS
 
     def weighted(self, rows: np.ndarray) -> np.ndarray:
         """The points of rows, as distances are taken between them."""
@@ -87,15 +87,14 @@ def distance_matrix(points: np.ndarray, c: float | None = None) -> np.ndarray:
     n = len(z)
     ball = None if c is None or c == 0 else PoincareBall(c)
     out = np.empty((n, n), np.float32)
-    block = max(1, _ELEMENTS // n)
     with torch.no_grad():
-        for first in range(0, n, block):
-            rows = z[first : first + block]
+        for first in range(0, n, _BLOCK):
+            rows = z[first : first + _BLOCK]
             if ball is None:
                 d = torch.cdist(rows, z, compute_mode="use_mm_for_euclid_dist")
             else:
                 d = ball.cdist(rows, z)
-            out[first : first + block] = d.numpy()
+            out[first : first + _BLOCK] = d.numpy()
     np.fill_diagonal(out, 0)
     return out
 

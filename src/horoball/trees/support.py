@@ -45,7 +45,7 @@ Replicate = tuple[np.ndarray, np.ndarray | None]  # merges of a replicate's tree
 # Support
 _SHARED, _ALL = 4, 5  # the overlap that counts, as a fraction
 _EXACT = 4  # leaves of a branch, below which only the same branch overlaps it enough
-_ELEMENTS = 16_000_000  # leaves of branches to compare at a time
+_ELEMENTS = 200_000  # leaves of branches to compare at a time: what a cache holds
 
 # Consensus
 _SCALE = 20.0  # medians of the distances to one unit inside the logarithm
@@ -239,6 +239,7 @@ class Steps:
             joined, again = consensus(d, (one for one, _ in kept), self._weight), iter(kept)
         else:
             joined = self.of_distances(d, source.weighted(leaves.rows), source.c)
+        del d  # each replicate has its own
         if not draws:
             return joined, None
         found: Iterable[Replicate] = ((one.merges, places) for one, places in again)

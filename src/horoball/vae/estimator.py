@@ -15,7 +15,7 @@ from torch import Tensor
 
 from horoball.geometry.ball import PoincareBall
 from horoball.geometry.random import generator_for, seed_from, shared
-from horoball.options import FitOptions
+from horoball.options import FitOptions, TreeOptions
 from horoball.storage.checkpoint import check_fields, reject_incomplete
 from horoball.storage.settings import Range, Settings, called
 from horoball.tables.filling import fill_data_frame, fill_table, gaps_of
@@ -429,9 +429,9 @@ class PoincareVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TakesRows):
             75
         """
         run, table = self.run_checked(), self._table(X)
-        options: dict[str, Any] = {"labels": labels, "names": names, "root": root, "method": method, "source": source}
-        options |= {"draws": draws, "max_leaves": max_leaves, "n_jobs": n_jobs, "seed": seed_from(random_state)}
-        return table_tree(run, table, **options)
+        options: TreeOptions = {"labels": labels, "names": names, "root": root, "method": method, "draws": draws}
+        options |= {"max_leaves": max_leaves, "n_jobs": n_jobs}
+        return table_tree(run, table, source=source, seed=seed_from(random_state), **options)
 
     def taxonomy(
         self,

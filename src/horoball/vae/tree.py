@@ -9,24 +9,23 @@ stay those of the data, so that twigs which the latent space has no room for are
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, Unpack, get_args
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike
 from torch import Tensor
 
 from horoball.distributions.normal import BallNormal
 from horoball.geometry.random import generator_for
+from horoball.options import TreeOptions
 from horoball.storage.checkpoint import load_checkpoint, reject_incomplete, save_checkpoint
 from horoball.tables.table import Table
 from horoball.training.state import PLACES  # beside the model in the folder of a run
-from horoball.trees.grow import MAX_LEAVES, grow
+from horoball.trees.grow import grow, joined_by
 from horoball.trees.placement import Placer
 from horoball.trees.source import Source
-from horoball.trees.support import CONSENSUS
 from horoball.trees.taxonomy import NameGroup, Taxonomy, taxonomy
 from horoball.trees.tree import Tree
 from horoball.vae.run import Run
@@ -58,16 +57,9 @@ def table_tree(
     run: Run,
     table: Table,
     *,
-    labels: ArrayLike | None = None,
-    names: Sequence[str] | None = None,
-    root: str | int = "center",
-    method: str = "auto",
     source: str = "auto",
-    draws: int = 100,
-    max_leaves: int = MAX_LEAVES,
-    n_jobs: int | None = None,
     seed: int = 0,
-    told: Callable[[int, int], None] | None = None,
+    **options: Unpack[TreeOptions],
 ) -> Tree:
     """The tree of a table's rows, or of groups of them; see `PoincareVAE.tree`.
 
@@ -83,32 +75,30 @@ def table_tree(
     if source not in SOURCES:
         raise ValueError(f"Expected a source of {', '.join(SOURCES)}, got {source!r}.")
     rng = np.random.default_rng(seed)
-    options: dict[str, Any] = {"labels": labels, "names": names, "root": root, "method": method, "draws": draws}
-    options |= {"max_leaves": max_leaves, "n_jobs": n_jobs, "rng": rng, "told": told}
     plain = _by_columns(run)
     if source == "latent" or (source == "auto" and not plain):
-        return grow([latent_source(list(run.posteriors(table)))], None, **options)
+        return grow([latent_source(list(run.posteriors(table)))], None, rng, **options)
     if not plain:
         raise ValueError(f'source="{source}" needs columns of numbers and no covariates. Use source="latent".')
     kind = run.record.kind
     x, spread = kind.standardized(run.seen(table).double().numpy())
-    if kind.joined and method == "auto" and root == "center" and draws:
-        options["method"] = CONSENSUS
+    if kind.joined:
+        options["method"] = joined_by(**options)
     if kind.joined and source == "auto":
         # Draws from posteriors would move vectors by more than their neighbors are apart, and cost fine branches.
-        return grow([Source("vectors", x)], None, **options)
+        return grow([Source("vectors", x)], None, rng, **options)
     if source == "columns":
-        return grow([Source("columns", x)], x, **options)
+        return grow([Source("columns", x)], x, rng, **options)
     decoder = _Decoder(run, table, spread)
     weight = decoder.explained(x, np.sort(rng.permutation(len(x))[:_ROWS]))
     weighted = Source(_WEIGHTED, x, decoder.shift, weight)
     if weight.max() < _LITTLE:
         _log.warning("The model explains nothing of any column: its weights are not used. Train it for longer.")
-        return grow([Source("columns", x)], x, **options)
+        return grow([Source("columns", x)], x, rng, **options)
     if source == "weighted":
-        return grow([weighted], x, weights={_WEIGHTED: weight}, **options)
+        return grow([weighted], x, rng, weights={_WEIGHTED: weight}, **options)
     both = {"columns": np.ones_like(weight), _WEIGHTED: weight}
-    return grow([weighted, Source("columns", x, decoder.shift)], x, weights=both, **options)
+    return grow([weighted, Source("columns", x, decoder.shift)], x, rng, weights=both, **options)
 
 
 def table_taxonomy(
