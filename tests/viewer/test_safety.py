@@ -159,9 +159,9 @@ def test_no_two_parts_of_the_script_have_the_same_name() -> None:
 
 
 @pytest.mark.parametrize("n", [1, 1000, 50_000])
-def test_a_page_takes_no_more_than_100_kb_and_20_bytes_a_point(n: int) -> None:
+def test_a_page_takes_no_more_than_125_kb_and_18_bytes_a_point(n: int) -> None:
     rng = np.random.default_rng(0)
     z = rng.uniform(-0.7, 0.7, (n, 2))
     columns = {"type": rng.integers(0, 9, n), "size": rng.normal(size=n)}
     page = view(z, columns=columns, scale=rng.uniform(0.1, 1, n)).html
-    assert len(page.encode()) <= 100_000 + 20 * n
+    assert len(page.encode()) <= 125_000 + 18 * n

@@ -3,6 +3,7 @@ from __future__ import annotations
 import base64
 import json
 import re
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -24,15 +25,16 @@ from horoball.viewer.run import view_files
 def unpack(made: View) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     """What a page was given."""
     meta = json.loads(re.search(r'id="meta">(.*?)</script>', made.html, re.DOTALL)[1])
-    data = base64.b64decode(re.search(r'id="arrays">(.*?)</script>', made.html, re.DOTALL)[1])
+    data = zlib.decompress(base64.b64decode(re.search(r'id="arrays">(.*?)</script>', made.html, re.DOTALL)[1]))
     places = {name: meta[name] for name in ("radius", "angle", "scale", "edges") if name in meta}
     places |= {column["name"]: column["values"] for column in meta["columns"]}
     places |= {f"tree.{name}": at for name, at in meta.get("tree", {}).items() if isinstance(at, dict)}
     kinds = {"Float32": "<f4", "Float64": "<f8"}
-    arrays = {
-        name: np.frombuffer(data, kinds.get(at["type"], at["type"].lower()), at["length"], at["offset"])
-        for name, at in places.items()
-    }
+    arrays = {}
+    for name, at in places.items():
+        kind = np.dtype(kinds.get(at["type"], at["type"].lower()))
+        planes = np.frombuffer(data, np.uint8, at["length"] * kind.itemsize, at["offset"])
+        arrays[name] = np.ascontiguousarray(planes.reshape(kind.itemsize, -1).T).view(kind).ravel()
     return meta, arrays
 
 

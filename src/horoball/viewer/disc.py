@@ -13,6 +13,7 @@ import html
 import json
 import math
 import re
+import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -28,7 +29,9 @@ from horoball.geometry.ball import PoincareBall
 from horoball.geometry.coordinates import project
 from horoball.storage.whole import write_whole
 from horoball.tables.numbers import check_unmasked
+from horoball.tables.table import Table
 from horoball.trees.tree import Tree
+from horoball.viewer.compared import MOST_COMPARED, add_compared, cells_of, compared_columns
 from horoball.viewer.payload import (
     Payload,
     add_column,
@@ -68,10 +71,12 @@ SCRIPTS = (
     "names.js",
     "density.js",
     "overlay.js",
+    "terms.js",
     "details.js",
     "legend.js",
     "search.js",
     "selection.js",
+    "apart.js",
     "picture.js",
     "link.js",
     "input.js",
@@ -79,6 +84,12 @@ SCRIPTS = (
 )
 # Of a page with a tree, before the last one.
 TREE_SCRIPTS = ("clades.js", "branches.js", "dendrogram.js", "skeleton.js", "browsing.js", "treeinput.js")
+
+
+# By how much values to compare rows by may make a page larger than it would be unpacked; a page of few rows, which is
+# mostly program, may hold more: as many bytes as these, less ten a row.
+_SHARE = 0.1
+_FEW_ROWS = 100_000
 
 
 def document(meta: dict[str, Any], data: bytes) -> str:
@@ -101,7 +112,7 @@ def document(meta: dict[str, Any], data: bytes) -> str:
         ),
         "style": style,
         "meta": safe_json(meta),
-        "arrays": base64.b64encode(data).decode("ascii"),
+        "arrays": base64.b64encode(zlib.compress(data)).decode("ascii"),
         "script": script,
     }
     # In one pass: a name that reads {{script}} stays a name.
@@ -140,7 +151,7 @@ def _script(tree: bool) -> str:
     names = (*SCRIPTS[:-1], *TREE_SCRIPTS, SCRIPTS[-1]) if tree else SCRIPTS
     # Without comments, empty lines and indentation, a twentieth of the page: no string of the sources depends on them.
     body = re.sub(r"^ *(//.*)?\n|^ +", "", "\n".join(_source(name) for name in names), flags=re.MULTILINE)
-    return f'"use strict";\n(() => {{\n{body}}})();\n'
+    return f'"use strict";\n(async () => {{\n{body}}})();\n'  # it waits for the arrays to be unpacked
 
 
 def _hash(text: str) -> str:
@@ -192,6 +203,8 @@ def view(
     images: Any = None,
     tree: Tree | None = None,
     levels: Sequence[Any] = (),
+    rows: Any = None,
+    details: int | str = "auto",
     title: str = "",
     path: str | Path | None = None,
 ) -> View:
@@ -211,6 +224,10 @@ def view(
         levels: Names of the group of each point, from coarse to fine: one sequence of n names a level, None where a
             point is in no group. Names are written on the map as many as fit, finer ones as it comes closer. Without
             levels these are the categories of the coloring.
+        rows: The rows that were embedded: a table, an array or a data frame. The page holds values of their columns,
+            rounded to one byte, and says by them what sets a branch or a selection apart.
+        details: How many columns of `rows` the page holds, those first that differ most across the map; "auto" is as
+            many as make it about a fifth larger, up to 60. Each more makes it larger by about a byte a row.
         title: Title of the page.
         path: Where to write the page; without it, it is only returned.
 
@@ -236,7 +253,16 @@ def view(
     ball = PoincareBall(c)
     options = {"columns": columns, "labels": labels, "color": color, "scale": scale, "edges": edges}
     return view_points(
-        ball.from_ball(x), ball, images=images, tree=tree, levels=levels, title=title, path=path, **options
+        ball.from_ball(x),
+        ball,
+        images=images,
+        tree=tree,
+        levels=levels,
+        rows=rows,
+        details=details,
+        title=title,
+        path=path,
+        **options,
     )
 
 
@@ -252,6 +278,8 @@ def view_points(
     images: Any = None,
     tree: Tree | None = None,
     levels: Sequence[Any] = (),
+    rows: Any = None,
+    details: int | str = "auto",
     title: str = "",
     path: str | Path | None = None,
 ) -> View:
@@ -274,10 +302,42 @@ def view_points(
         add_edges(payload, edges, n)
     if images is not None:
         payload.meta["images"] = make_atlas(images, n)
+        rows = None if details == "auto" else rows  # pictures tell more than the means of their pixels
+    return _finished(payload, rows, details, flat.points, tree, path)
+
+
+def _finished(
+    payload: Payload,
+    rows: Any,
+    details: int | str,
+    points: np.ndarray | None,
+    tree: Tree | None,
+    path: str | Path | None,
+) -> View:
+    """The page of what was gathered, with as many columns of the rows to compare them by as it has room for."""
+    if details != "auto" and (not isinstance(details, int) or details < 0):
+        raise ValueError(f'details is a number of columns from 0, or "auto", got {details!r}.')
+    if rows is not None and details != 0:
+        held = _rows_of(rows)
+        if held != payload.meta["n"]:
+            raise ValueError(f"rows has {held} rows for {payload.meta['n']} points. Give the rows that are shown.")
+        skip = {column["name"] for column in payload.meta["columns"]}
+        most = MOST_COMPARED if details == "auto" else int(details)
+        found, of = compared_columns(rows, cells_of(payload.meta["n"], points, tree), skip, most)
+        room = math.inf
+        if details == "auto":
+            packed, plain = (len(document(payload.meta, data)) for data in (payload.data, b""))
+            room = (1 + _SHARE) * (plain + 4 / 3 * len(payload.data)) - packed
+            room = max(room, _FEW_ROWS - 10 * payload.meta["n"])
+        add_compared(payload, found, of, room)
     shown = View(document(payload.meta, payload.data))
     if path is not None:
         shown.save(path)
     return shown
+
+
+def _rows_of(rows: Any) -> int:
+    return rows.rows if isinstance(rows, Table) else len(rows)
 
 
 def add_rows(
@@ -310,6 +370,7 @@ def add_rows(
         if not add_tree(payload, tree, n) and labels is None:
             labels = tree.names
         if tree.verdict is not None:
+            payload.meta["tree"]["verdict"] = tree.verdict.sentence
             payload.meta["note"] = f"{note} {tree.verdict.sentence}".strip()
     if labels is not None:
         payload.meta["names"] = _names(labels, n)
@@ -333,6 +394,8 @@ def view_tree(
     color: str | None = None,
     title: str = "",
     path: str | Path | None = None,
+    rows: Any = None,
+    details: int | str = "auto",
 ) -> View:
     """One HTML file with a tree to browse; it needs no network. For a tree beside its map, see `view`.
 
@@ -344,6 +407,8 @@ def view_tree(
         color: Name of the column that colors the branches at first; the first one without it.
         title: Title of the page.
         path: Where to write the page; without it, it is only returned.
+        rows: The rows that the tree was made of: a table, an array or a data frame, see `view`.
+        details: How many columns of `rows` the page holds, see `view`.
 
     Example:
         >>> tree = Tree.from_merges([[0, 1], [2, 3]], [1.0, 3.0], names=["cat", "dog", "oak"])
@@ -351,13 +416,14 @@ def view_tree(
         View(... characters)
     """
     n = tree.leaves if tree.leaf is None else len(tree.leaf)
+    derived = False
     if columns is None:
         group = tree.cut(min(_GROUPS, tree.leaves))
         columns = {"branch": group if tree.leaf is None else group[tree.leaf]}
+        derived = True
     payload = Payload()
     payload.meta["n"] = n
     add_rows(payload, n, columns=columns, labels=labels, color=color, tree=tree, title=title)
-    shown = View(document(payload.meta, payload.data))
-    if path is not None:
-        shown.save(path)
-    return shown
+    if derived:
+        payload.meta["columns"][0]["derived"] = True
+    return _finished(payload, rows, details, None, tree, path)

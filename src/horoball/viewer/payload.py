@@ -12,7 +12,7 @@ import math
 import struct
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -138,6 +138,8 @@ class Column:
     values: np.ndarray
     categories: list[str] = field(default_factory=list)
     missing: int = -1  # the category of missing values
+    steps: dict[str, Any] | None = None  # how codes of one byte become numbers, where they are rounded
+    derived: bool = False  # made from the tree or the groups, so it says nothing new of them
 
 
 def make_columns(columns: Any, n: int) -> list[Column]:
@@ -257,7 +259,7 @@ _KINDS = {"<f4": "Float32", "<f8": "Float64", "<i2": "Int16", "<i4": "Int32", "<
 
 
 class Payload:
-    """Arrays one after the other, little-endian, each at a multiple of eight bytes; `meta` says where each is.
+    """Arrays one after the other, little-endian and byte plane by byte plane; `meta` says where each is.
 
     Example:
         >>> payload = Payload()
@@ -274,17 +276,22 @@ class Payload:
 
     def add(self, values: np.ndarray) -> dict[str, Any]:
         """Append an array; returns where it is."""
-        padding = -self._size % 8
-        data = np.ascontiguousarray(values).tobytes()
-        place = {"type": _KINDS.get(values.dtype.str, "Uint8"), "offset": self._size + padding, "length": values.size}
-        self._parts += [bytes(padding), data]
-        self._size += padding + len(data)
+        data = _planes(values).tobytes()
+        place = {"type": _KINDS.get(values.dtype.str, "Uint8"), "offset": self._size, "length": values.size}
+        self._parts.append(data)
+        self._size += len(data)
         return place
 
     @property
     def data(self) -> bytes:
         """All arrays."""
         return b"".join(self._parts)
+
+
+def _planes(values: np.ndarray) -> np.ndarray:
+    """The first bytes of all numbers, then the second ones and so on: what is alike comes together, and packs well."""
+    flat = np.ascontiguousarray(values).reshape(-1)
+    return flat.view(np.uint8).reshape(-1, flat.itemsize).T
 
 
 def add_points(payload: Payload, points: np.ndarray, c: float) -> None:
@@ -356,6 +363,10 @@ def add_column(payload: Payload, column: Column) -> None:
     about: dict[str, Any] = {"name": column.name, "kind": column.kind, "values": payload.add(column.values)}
     if column.kind != "number":
         about |= {"categories": column.categories, "missing": column.missing}
+    if column.steps is not None:
+        about["steps"] = column.steps
+    if column.derived:
+        about["derived"] = True
     payload.meta.setdefault("columns", []).append(about)
 
 
@@ -378,7 +389,7 @@ def add_levels(payload: Payload, levels: Sequence[Any], n: int) -> None:
             raise ValueError(f"Level {number} has {len(names)} names for {n} points, expected one per point.")
         called = f"level {number + 1}"
         called = called if called not in taken else f"{called} of names"
-        add_column(payload, make_column(called, np.array(names, object)))
+        add_column(payload, replace(make_column(called, np.array(names, object)), derived=True))
     payload.meta["levels"] = list(range(first, first + len(levels)))
 
 

@@ -38,6 +38,7 @@ def view_run(
     edges: Any = None,
     tree: Tree | None = None,
     levels: Sequence[Any] = (),
+    details: int | str = "auto",
     title: str = "",
     path: str | Path | None = None,
 ) -> View:
@@ -53,6 +54,8 @@ def view_run(
         edges: Pairs of row numbers to join by geodesics, shape (m, 2).
         tree: A tree of the rows, shown beside the disc and in it; alone where the model is Euclidean.
         levels: Names of the group of each row, from coarse to fine, such as `Taxonomy.names`; see `horoball.view`.
+        details: How many of the table's columns the page holds, to say what sets a branch or a selection apart; see
+            `horoball.view`.
         title: Title of the page.
         path: Where to write the page; without it, it is only returned.
 
@@ -97,6 +100,8 @@ def view_run(
         tree=tree,
         levels=levels,
         images=None if image_shape is None else _pictures(table, image_shape),
+        rows=table,
+        details=details,
         title=title,
         path=path,
     )

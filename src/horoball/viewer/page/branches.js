@@ -89,16 +89,40 @@ function majorities(column) {
 const branchName = (v) => {
   if (v < clades.leaves) return clades.nameOf(v);
   const many = (clades.last[v] - clades.first[v]).toLocaleString("en-GB");
+  const called = groupName(v);
+  if (called !== undefined) return `${called.slice(0, 200)}, ${many} leaves`;
   return v === clades.root ? `Root, ${many} leaves` : `Branch of ${many} leaves`;
 };
+
+// Names of branches that are a group of a level: all of its rows and no others.
+let namesOfBranches = null;
+function groupName(v) {
+  if (!namesOfBranches) {
+    namesOfBranches = new Map();
+    const spans = new Map(); // from a range of rows to its node, the deepest of equal ones
+    for (let u = clades.nodes - 1; u >= 0; u--) spans.set(String(clades.range(u)), u);
+    for (const column of (meta.levels || []).map((k) => columns[k])) {
+      const [from, to] = [column.categories.map(() => Infinity), column.categories.map(() => -1)];
+      for (let i = 0; i < n; i++) {
+        const [k, at] = [column.values[i], clades.placeOf[i]];
+        [from[k], to[k]] = [Math.min(from[k], at), Math.max(to[k], at + 1)];
+      }
+      counts(column).forEach((count, k) => {
+        const node = spans.get(`${from[k]},${to[k]}`);
+        if (k !== column.missing && count === to[k] - from[k] && node !== undefined) namesOfBranches.set(node, column.categories[k]);
+      });
+    }
+  }
+  return namesOfBranches.get(v);
+}
 
 // Term and text of each thing to know about a branch: its size, its support, and what its rows are by the coloring.
 function branchFacts(v) {
   const [from, to] = clades.range(v);
   const facts = [["rows", clades.rows[v].toLocaleString("en-GB")]];
   if (clades.support && isInner(v)) {
-    facts.push(["support", isChance(v) ? "not above chance" : clades.support[v].toFixed(2)]);
-    if (clades.chance) facts.push(["in flat data", `up to ${clades.chance[v].toFixed(2)}`]);
+    facts.push(["support", isChance(v) ? `${clades.support[v].toFixed(2)}, not above chance` : clades.support[v].toFixed(2)]);
+    if (clades.chance) facts.push(["chance", `up to ${clades.chance[v].toFixed(2)}`]);
   }
   facts.push(["depth", formatted(clades.depth[v])]);
   const column = columns[state.color];
@@ -122,22 +146,40 @@ function branchFacts(v) {
 
 const share = (part, whole) => `${((100 * part) / whole).toFixed(part === whole ? 0 : 1)} % (${part.toLocaleString("en-GB")})`;
 
-function branchRow(v) {
+const rowsOfBranch = (v) => clades.inOrder.slice(...clades.range(v));
+
+// A branch's card: beside the pointer in few lines, in the panel with all that is known.
+function branchRow(v, whole = false) {
   const box = document.createDocumentFragment();
   box.append(make("p", branchName(v), "name"));
   const list = make("dl");
   const { lookup } = coloring(columns[state.color]);
-  for (const [term, text, category] of branchFacts(v)) {
-    const name = make("dt");
+  for (const [word, text, category] of branchFacts(v)) {
+    const name = category === undefined ? term(word) : make("dt");
     if (category !== undefined) {
       const dot = make("span", "", "dot");
       dot.style.background = css(lookup[category]);
-      name.append(dot);
+      name.append(dot, word);
     }
-    name.append(term);
     list.append(name, make("dd", text));
   }
+  if (!whole) {
+    const lines = apartLines(rowsOfBranch(v));
+    if (lines.length) list.append(make("dt", "set apart by", "wide"));
+    for (const [name, text] of lines) list.append(make("dt", name), make("dd", text));
+  }
   box.append(list);
+  if (!whole) return box;
+  if (clades.chance && isInner(v)) {
+    const flat = "flat data of the same covariance bring as good a branch back with";
+    box.append(make("p", `Chance: ${flat} a support of up to ${clades.chance[v].toFixed(2)}.`, "hint"));
+  }
+  if (clades.verdict) {
+    const verdict = term("verdict", "p", "hint");
+    verdict.append(` on the whole tree: ${clades.verdict}`);
+    box.append(verdict);
+  }
+  box.append(apartCard(rowsOfBranch(v)));
   return box;
 }
 

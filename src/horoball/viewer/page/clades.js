@@ -44,6 +44,7 @@ function readTree(about) {
     childrenOf: (v) => children.subarray(start[v], start[v + 1]),
     nameOf: (v) => (about.names ? about.names[v] : nameOf(v)),
     names: about.names || null,
+    verdict: about.verdict || "",
   };
 }
 

@@ -2,20 +2,29 @@
 
 const meta = JSON.parse(document.getElementById("meta").textContent);
 
-const bytes = (() => {
+const bytes = await (async () => {
   const block = document.getElementById("arrays");
   const text = block.textContent.trim();
   block.remove(); // its megabytes are not needed twice
-  if (Uint8Array.fromBase64) return Uint8Array.fromBase64(text).buffer;
   const raw = atob(text);
-  const out = new Uint8Array(raw.length);
-  for (let i = 0; i < raw.length; i++) out[i] = raw.charCodeAt(i);
-  return out.buffer;
+  const packed = new Uint8Array(raw.length);
+  for (let i = 0; i < raw.length; i++) packed[i] = raw.charCodeAt(i);
+  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"));
+  return new Uint8Array(await new Response(stream).arrayBuffer());
 })();
 
 const ARRAYS = { Float32: Float32Array, Float64: Float64Array, Int16: Int16Array, Int32: Int32Array };
 Object.assign(ARRAYS, { Uint8: Uint8Array, Uint16: Uint16Array, Uint32: Uint32Array });
-const arrayAt = (where) => new ARRAYS[where.type](bytes, where.offset, where.length);
+
+// The first bytes of all numbers come first, then the second ones and so on, which packs better.
+function arrayAt({ type, offset, length }) {
+  const out = new ARRAYS[type](length);
+  const [own, wide] = [new Uint8Array(out.buffer), out.BYTES_PER_ELEMENT];
+  for (let b = 0; b < wide; b++) {
+    for (let i = 0, from = offset + b * length; i < length; i++) own[i * wide + b] = bytes[from + i];
+  }
+  return out;
+}
 
 const n = meta.n;
 const hasDisc = Boolean(meta.radius); // a tree can be shown without coordinates
@@ -34,12 +43,24 @@ const angleOf = (i) => (turns[i] / TURN) * 2 * Math.PI;
 // Ball coordinates, in units where the ball has radius 1/√c.
 const ballOf = (i) => polar(Math.tanh(radii[i] / 2) / rootC, angleOf(i));
 
-// A column gives a value for a row: `get` the number or the category's number, `text` what is read.
+// Codes of one byte as numbers, see Note [Compared]: even steps, or steps that grow away from the middle.
+function decoded({ low, high, last, middle, spread }) {
+  return Float64Array.from({ length: 256 }, (_, k) => {
+    if (k > last) return NaN; // missing
+    const x = low + ((high - low) * k) / last;
+    return spread ? middle + spread * Math.sinh(x) : Number(x.toPrecision(12));
+  });
+}
+
+// A column gives a value for a row: `get` the number or the category's number, `text` what is read. Numbers with steps that
+// are not on a grid are rounded, and say so.
 const columns = meta.columns.map((column) => {
   const values = arrayAt(column.values);
-  const get = (i) => values[i];
-  const text = column.kind === "number" ? (i) => formatted(values[i]) : (i) => column.categories[values[i]];
-  return { ...column, get, text };
+  const known = column.steps ? decoded(column.steps) : null;
+  const get = known ? (i) => known[values[i]] : (i) => values[i];
+  const about = column.steps && column.steps.spread ? (x) => `≈ ${formatted(Number(x.toPrecision(3)))}` : formatted;
+  const text = column.kind === "number" ? (i) => (Number.isNaN(get(i)) ? "missing" : about(get(i))) : (i) => column.categories[values[i]];
+  return { ...column, values, known, get, text };
 });
 const clades = meta.tree ? readTree(meta.tree) : null;
 if (hasDisc) columns.push({ name: "distance from origin", kind: "number", own: true, get: (i) => radii[i] / rootC });

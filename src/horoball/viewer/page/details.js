@@ -28,10 +28,9 @@ function rowOf(i, most) {
   }
   const list = make("dl");
   for (const column of columns.slice(0, most)) {
-    const term = make("dt", column.name);
-    const value = make("dd", column.text(i));
-    if (column === columns[state.color]) term.className = "current";
-    list.append(term, value);
+    const name = column.own ? term(column.name) : make("dt", column.name);
+    if (column === columns[state.color]) name.className = "current";
+    list.append(name, make("dd", column.text(i)));
   }
   const more = columns.length - most;
   box.append(list);
@@ -60,11 +59,18 @@ function putBeside(tip, p, width, height) {
   tip.style.top = `${Math.max(8, Math.min(p[1] + 14, height - box.height - 8))}px`;
 }
 
+// What sets a lasso's rows apart; a branch says it in its own card.
+function showSelection() {
+  const shown = state.selected && state.kept < 0;
+  element("apart").replaceChildren(shown ? apartCard(selectedRows()) : "");
+}
+
 function showPinned() {
   const { pinned, kept } = state;
   element("pinned").hidden = pinned < 0 && kept < 0;
   element("sigma").hidden = !scaleSteps || pinned < 0;
-  element("row").replaceChildren(pinned >= 0 ? rowOf(pinned, 60) : kept >= 0 ? branchRow(kept) : "");
+  element("row").classList.toggle("whole", pinned < 0); // a point's list scrolls, a branch's card does not
+  element("row").replaceChildren(pinned >= 0 ? rowOf(pinned, 60) : kept >= 0 ? branchRow(kept, true) : "");
   if (clades) requestTree(false);
 }
 
@@ -72,6 +78,7 @@ function pin(i) {
   state.pinned = i;
   state.kept = -1;
   showPinned();
+  showSelection();
   if (i >= 0) say(rowText(i));
   changed();
 }

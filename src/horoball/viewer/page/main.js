@@ -31,6 +31,7 @@ function start() {
   element("density-switch").hidden = !hasDisc || n < 20;
   element("options").hidden = !clades && (!hasDisc || (n < 20 && !edges.length && !meta.images && !named));
   welcome();
+  fillTerms();
   element("hint").hidden = !hasDisc;
   box.placeholder = names ? "Search by name" : "Search by row";
   box.setAttribute("aria-label", box.placeholder);
@@ -119,6 +120,15 @@ window.horoball = {
   get view() {
     const { g, zoom, offset, hover: hovered, pinned, color } = state;
     return { ...centerOf(g), zoom, offset, hover: hovered, pinned, color, theme: theme(), found: state.found.length };
+  },
+  // What sets rows apart, and how long it took to find.
+  apart(rows) {
+    const began = performance.now();
+    const found = differences(Uint32Array.from(rows));
+    const some = typical(Uint32Array.from(rows));
+    const plainly = (list) => list.map(({ name, here, rest, by }) => ({ name, here, rest, by }));
+    const [numbers, categories, words] = [found.numbers, found.categories, found.words].map(plainly);
+    return { numbers, categories, words, typical: some, time: performance.now() - began };
   },
   get selected() {
     return state.selected ? Array.from(state.selected.keys()).filter((i) => state.selected[i]) : [];

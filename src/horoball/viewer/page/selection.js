@@ -30,6 +30,7 @@ function select(chosen, count = 0) {
   state.selected = chosen;
   element("selection").hidden = !chosen;
   element("chosen").textContent = `${count.toLocaleString("en-GB")} selected`;
+  showSelection();
   say(chosen ? `${count} points selected` : "Nothing selected");
   recolor();
 }
