@@ -5,7 +5,7 @@ import pytest
 from scipy.cluster.hierarchy import linkage
 
 from horoball.trees import Tree, tree
-from horoball.trees.levels import group_nodes, level_sizes
+from horoball.trees.levels import finest_groups, group_nodes, level_sizes
 
 
 def nested(outliers: int = 0) -> np.ndarray:
@@ -60,3 +60,20 @@ def test_levels_may_be_counted() -> None:
 def test_collapsed_trees_have_levels_too() -> None:
     found = tree(nested(), draws=20).collapse(0.9)
     assert set(found.levels([3])[:, 0]) - {-1} == {0, 1, 2}
+
+
+def test_where_no_number_is_given_groups_are_the_finest_that_are_likely() -> None:
+    found = tree(nested(outliers=4), method="average", draws=10, standardize=False)
+    np.testing.assert_array_equal(finest_groups(found), [*np.repeat(np.arange(9), 10), -1, -1, -1, -1])
+
+
+def test_a_branch_stays_where_few_of_its_rows_are_in_likely_ones_inside_it() -> None:
+    none = [np.nan] * 20
+    # Four clades of five leaves, joined two by two, and then all.
+    joins = []
+    for first in (0, 5, 10, 15):
+        joins += [[first, first + 1], *([first + k, 20 + len(joins) + k - 2] for k in (2, 3, 4))]
+    joins += [[23, 27], [31, 35], [36, 37]]
+    support = np.array([*none, *([0.0, 0.0, 0.0, 0.9] * 3), 0.0, 0.0, 0.0, 0.1, 0.8, 0.8, 1.0])
+    made = Tree.from_merges(joins, np.repeat([1.0, 2.0, 3.0], [16, 2, 1]), support=support)
+    np.testing.assert_array_equal(finest_groups(made), np.repeat([0, 1, 2], [5, 5, 10]))

@@ -12,6 +12,7 @@ import torch
 from horoball.hierarchy.delta import fixed_sample
 from horoball.notebook import html_table
 from horoball.options import ReadingOptions
+from horoball.tables.frames import index_of
 from horoball.tables.read import KINDS, read
 from horoball.tables.schema import some_names
 from horoball.tables.table import Table
@@ -156,6 +157,7 @@ def tree(
     if by_label and labels is None:
         raise ValueError("A tree of labels needs a label: name its column.")
     kind, names = kind_named(table.kind), table.read_names()
+    names = index_of(source) if names is None else names
     joined = joined_by(method=method, root=root, draws=draws) if kind.joined else method
     return tree_of_points(
         _points(table),

@@ -27,11 +27,13 @@ from horoball.tables.table import ArrayTable
 
 __all__ = [
     "FRAME_ENDINGS",
+    "columns_of_frame",
     "dialect_of",
     "ending_of",
     "frame_as_written",
     "frame_of",
     "gives_arrow",
+    "index_of",
     "labels_of",
     "numbers_of",
     "read_frame_file",
@@ -162,6 +164,33 @@ def frame_of(source: Any, aside: Sequence[str] = (), gaps: Sequence[str] = ()) -
             f"The {type(source).__name__} cannot be read as columns: {first.rstrip(' .')}. A column holds values of "
             "several kinds; make them of one."
         ) from None
+
+
+def index_of(source: Any) -> Any:
+    """Labels of the rows of a pandas data frame, unless they are their numbers; None for anything else.
+
+    Example:
+        >>> import pandas as pd
+        >>> index_of(pd.DataFrame({"a": [1, 2]}, index=["x", "y"])).tolist(), index_of(pd.DataFrame({"a": [1, 2]}))
+        (['x', 'y'], None)
+    """
+    if not type(source).__module__.startswith("pandas."):
+        return None
+    index = source.index
+    numbered = type(index).__name__ == "RangeIndex" and index.start == 0 and index.step == 1
+    return None if numbered else index
+
+
+def columns_of_frame(source: Any) -> list[str] | None:
+    """Names of the columns of a data frame; None where they are numbers, and for anything else.
+
+    Example:
+        >>> import pandas as pd
+        >>> columns_of_frame(pd.DataFrame({"a": [1, 2]})), columns_of_frame(pd.DataFrame([[1, 2]]))
+        (['a'], None)
+    """
+    names = list(getattr(source, "columns", ()))
+    return names if names and all(isinstance(name, str) for name in names) else None
 
 
 def _of_pandas(frame: Any, gaps: Sequence[str]) -> Any:

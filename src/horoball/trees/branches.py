@@ -27,6 +27,7 @@ from torch import Tensor
 
 from horoball.notebook import facts_table, shares
 from horoball.tables.cell_values import category_names
+from horoball.tables.frames import columns_of_frame, index_of
 from horoball.tables.numbers import check_unmasked
 from horoball.trees.tree import Tree
 
@@ -243,7 +244,8 @@ class Branch:
     support: float | None
     labels: dict[str, float]  # shares of the commonest labels, largest first
     differences: tuple[Difference, ...]  # from its siblings; those whose interval leaves out 0, largest first
-    exemplars: tuple[int, ...]  # rows nearest to the branch's mean
+    exemplars: tuple[int, ...]  # numbers of the rows nearest to the branch's mean
+    exemplar_names: tuple[str, ...] = ()  # their labels in the index of a data frame
 
     def __str__(self) -> str:
         sure = "" if self.support is None else f", support {self.support:.2f}"
@@ -259,7 +261,10 @@ class Branch:
             "labels": shares(self.labels) or None,
         }
         facts |= {one.column: str(one).removeprefix(f"{one.column} ") for one in self.differences}
-        return facts_table(f"node {self.node}", facts | {"exemplars": ", ".join(map(str, self.exemplars)) or None})
+        return facts_table(
+            f"node {self.node}",
+            facts | {"exemplars": ", ".join(map(str, self.exemplar_names or self.exemplars)) or None},
+        )
 
 
 def branches(
@@ -281,7 +286,7 @@ def branches(
         tree: The tree.
         x: The rows that it was made from, shape (rows, columns); NaN where a value is missing. Give counts as
             log(1 + x). Of more than 2,000 rows, 2,000 drawn at random are compared.
-        columns: Names of the columns.
+        columns: Names of the columns; those of a data frame if not given.
         labels: One label per row, for the composition of branches.
         support: Branches below it, or not above chance, are left out; those of a tree without support are all given.
         most: Labels, columns and exemplars to name.
@@ -301,6 +306,7 @@ def branches(
         raise ValueError(f"branches expects the {len(leaf)} rows of the tree, got shape {values.shape}.")
     if np.isinf(values).any():
         raise ValueError("branches expects finite numbers, got infinity. Give NaN where a value is missing.")
+    columns = columns_of_frame(x) if columns is None else columns
     names = [f"x{i}" for i in range(values.shape[1])] if columns is None else [str(name) for name in columns]
     if len(names) != values.shape[1]:
         raise ValueError(f"columns must name all {values.shape[1]} columns, got {len(names)} names.")
@@ -316,10 +322,11 @@ def branches(
     compared = HeldOut(inside.place, values).compare(inside.ends(asked), inside.ends(tree.parent[asked]))
     mean, spread = column_scale(values)
     z = np.nan_to_num((values - mean) / spread)  # a missing value is at the mean
-    described = []
+    described, index = [], index_of(x)
     for node, *found in zip(asked, *compared, strict=True):
         here = inside.of(node)
         far = ((z[here] - z[here].mean(0)) ** 2).sum(1)
+        nearest = here[np.argsort(far, kind="stable")][:most].tolist()
         described.append(
             Branch(
                 node,
@@ -327,7 +334,8 @@ def branches(
                 None if sure is None else float(sure[node]),
                 {} if kinds is None else _shares(kinds[here], most),
                 shown(names, *found)[:most],
-                tuple(here[np.argsort(far, kind="stable")][:most].tolist()),
+                tuple(nearest),
+                () if index is None else tuple(str(index[row]) for row in nearest),
             )
         )
     return described

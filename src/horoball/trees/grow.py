@@ -14,6 +14,7 @@ from horoball.hierarchy.delta import fixed_sample
 from horoball.hierarchy.space import Space
 from horoball.likelihoods.counts import Counts
 from horoball.options import TreeOptions
+from horoball.tables.frames import index_of
 from horoball.tables.numbers import check_unmasked
 from horoball.tables.scaling import summarize
 from horoball.tables.table import ArrayTable
@@ -55,7 +56,7 @@ def tree(
     Args:
         x: Rows, shape (n, columns); or a `Space` of distances, whose tree has no support.
         labels: One label per row: the leaves are then the labels.
-        names: Names of the rows.
+        names: Names of the rows; the index of a pandas data frame if not given.
         root: Where the tree is seen from. "center" is the rows' center; a row number, a label, or "midpoint", half way
             between the two rows that are farthest apart, use the method "gromov".
         method: "gromov" for data that branch, with rows at inner nodes; "average" for clusters, with rows at the tips;
@@ -85,6 +86,8 @@ def tree(
             raise ValueError("A consensus needs replicates, and distances have none. Give rows, or another method.")
         joined = Steps(leaves, chosen, find_root(root, leaves)).of_distances(d)
         return _tree(joined, leaves, chosen, "distances")
+    if names is None and labels is None and (index := index_of(x)) is not None:
+        names = [str(label) for label in index]
     check_unmasked(x, "x")
     points = x.detach().cpu().double().numpy() if isinstance(x, Tensor) else np.asarray(x, np.float64)
     if points.ndim != 2 or len(points) < 3:

@@ -7,6 +7,10 @@ support is above chance, or nothing: smaller branches that part on the way, and 
 well, are in no group. There may be fewer such branches than groups asked for. Among all ways to take so many of them,
 the one is taken whose rows, each counted by (1 + support of its branch)/2, are most. A level divides the groups of the
 level above it, so groups are nested.
+
+Note [Finest]: where no number of groups is given, they are branches above chance with a support of 0.5 or more and at
+least five rows: of these, the largest ones, each of which gives way to those inside it if two or more of them hold 4/5
+of its rows. All rows are not a group.
 """
 
 from __future__ import annotations
@@ -16,9 +20,12 @@ from typing import Protocol
 
 import numpy as np
 
-__all__ = ["group_nodes", "level_sizes", "nested_groups"]
+__all__ = ["finest_groups", "group_nodes", "level_sizes", "nested_groups"]
 
 _TIE = 1e-6  # where support does not tell, tight groups are better
+_LIKELY = 0.5  # support of a branch that is rather real than not
+_FEWEST = 5  # rows of a group where nobody says how many there are
+_HELD = 0.8  # of a branch's rows, that branches inside it hold together if they take its place
 _ROOM = 3  # how much smaller than the others a group may be
 
 
@@ -91,6 +98,32 @@ def nested_groups(tree: Branching, sizes: Sequence[int]) -> np.ndarray:
     for level, nodes in enumerate(group_nodes(tree, sizes)):
         for number, node in enumerate(nodes):
             out[tree.members(node), level] = number
+    return out
+
+
+def finest_groups(tree: Branching) -> np.ndarray:
+    """The group of each leaf where nobody says how many there are; −1 where it is in none. See Note [Finest].
+
+    Example:
+        >>> from horoball.trees import Tree
+        >>> merges = [[0, 1], [2, 10], [3, 11], [4, 12], [5, 6], [7, 14], [8, 15], [9, 16], [13, 17]]
+        >>> finest_groups(Tree.from_merges(merges, [1, 1, 1, 1, 1, 1, 1, 1, 9.0])).tolist()
+        [0, 0, 0, 0, 0, 1, 1, 1, 1, 1]
+    """
+    sure = np.ones(tree.nodes) if tree.support is None else tree.support
+    believed = tree.supported & (sure >= _LIKELY) & (tree.rows >= _FEWEST)
+    believed[-1] = False
+    found: list[list[int]] = []
+    for node in range(tree.nodes):  # children come before their parents
+        inside = [group for child in tree.children[node] for group in found[child]]
+        for child in tree.children[node]:
+            found[child] = []  # which need not be held twice
+        divided = len(inside) > 1 and sum(tree.rows[group] for group in inside) >= _HELD * tree.rows[node]
+        found.append([node] if believed[node] and not divided else inside)
+    out = np.full(tree.leaves, -1, np.int64)
+    heads = sorted(found[-1], key=lambda node: int(tree.members(node).min()))
+    for number, node in enumerate(heads):
+        out[tree.members(node)] = number
     return out
 
 

@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike
 
 from horoball.notebook import html_table
 from horoball.plugins import require_pandas
+from horoball.tables.frames import columns_of_frame, index_of
 from horoball.trees.branches import differences
 from horoball.trees.levels import group_nodes, level_sizes
 from horoball.trees.tree import Tree
@@ -277,8 +278,8 @@ def taxonomy(
         tree: The tree.
         levels: How many groups each level has at most, or how many levels there are; see `Tree.levels`.
         x: The rows that it was made from, shape (rows, columns): for examples, and for names where there are no texts.
-        columns: Names of the columns of x, "" for one that names nothing; `color = red` is a share of rows. Without
-            these and without texts, groups are named by their number.
+        columns: Names of the columns of x, those of a data frame if not given; "" for one that names nothing, and
+            `color = red` for a share of rows. Without names and texts, groups are called by their number.
         texts: A text for each row; groups are then named by words.
         name: A function from the texts of some examples, and from words, to a name, such as a call of a language model.
         stop_words: Words that no group is named by; None for texts in other languages than English.
@@ -294,6 +295,7 @@ def taxonomy(
     for what, given in (("x", x), ("texts", texts)):
         if given is not None and len(given) != len(leaf):  # type: ignore[arg-type]
             raise ValueError(f"{what} must hold one entry per row of the tree: got {len(given)} for {len(leaf)}.")  # type: ignore[arg-type]
+    columns = columns_of_frame(x) if columns is None else columns
     rows = None if x is None else np.asarray(x, np.float64)
     words = None if texts is None else Words(texts, stop_words)
     nodes = group_nodes(tree, level_sizes(tree.leaves, levels) if isinstance(levels, int) else list(levels))
@@ -323,7 +325,7 @@ def taxonomy(
             described.append(Group(called, number, parent, len(here), certain, tuple(told), nearest, chance))
         names = distinct([group.name for group in described])
         made.append(tuple(Group(**(vars(one) | {"name": new})) for one, new in zip(described, names, strict=True)))
-    return Taxonomy(of_row, tuple(made))
+    return Taxonomy(of_row, tuple(made), index_of(x))
 
 
 def _from_center(x: np.ndarray) -> np.ndarray:

@@ -19,13 +19,14 @@ from horoball.options import FitOptions, TreeOptions
 from horoball.storage.checkpoint import check_fields, reject_incomplete
 from horoball.storage.settings import Range, Settings, called
 from horoball.tables.filling import fill_data_frame, fill_table, gaps_of
-from horoball.tables.frames import frame_of
+from horoball.tables.frames import frame_of, index_of
 from horoball.tables.table import Table
 from horoball.training.bounds import PRIOR_SHARE, iwae
 from horoball.training.config import TrainConfig
 from horoball.training.progress import watched
 from horoball.training.state import PLACES
 from horoball.trees.grow import MAX_LEAVES
+from horoball.trees.levels import finest_groups
 from horoball.trees.placement import Placed, Placer
 from horoball.trees.taxonomy import NameGroup, Taxonomy
 from horoball.trees.tree import Tree
@@ -40,6 +41,8 @@ from horoball.vae.tree import load_places, places_of, save_places, table_points,
 __all__ = ["PoincareVAE"]
 
 _NAMES = {"d": "n_components", "validation": "validation_fraction"}  # of settings, where scikit-learn has others
+_DRAWS = 20  # replicates of a tree that is made for its groups
+_CHARTS = ("ball", "tangent")
 _SETTINGS = {name: setting for setting, name in _NAMES.items()}
 
 
@@ -91,6 +94,9 @@ class PoincareVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TakesRows):
             to 50.
         device: Where the model is trained and used: "cpu", "cuda", "mps", or "auto" for a GPU if there is one.
         precision: "32-true", or "bf16-mixed" for matrix products in bfloat16, which some GPUs do faster.
+        chart: Coordinates that `transform` gives and `inverse_transform` takes. "ball" are those of the Poincaré ball,
+            for pictures. "tangent" are tangent vectors at the origin, whose length is the distance from it and which
+            have no boundary, for linear models, PCA and the like in a `Pipeline`.
         warm_start: Whether `fit` starts from the model of the last fit, if there is one, instead of a new one: to go on
             with training, or to take in new rows. Columns, scaling and the model's own parameters stay.
         random_state: Seed. The same int gives the same model, and the one of `horoball fit --seed` for the same rows;
@@ -106,6 +112,8 @@ class PoincareVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TakesRows):
         likelihood_: The likelihood's name, where it was chosen by the numbers.
         columns_: Of a table with columns of several kinds, the kind of each and the reason.
         places_: What `place` puts rows into, once `taxonomy` was called.
+        labels_: The group of each row, once `fit_predict` was called; −1 for a row in no group. `fit` does not make it,
+            as a tree takes time of its own. It is not saved.
 
     Example:
         >>> from horoball.datasets import branching_diffusion
@@ -116,6 +124,7 @@ class PoincareVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TakesRows):
     """
 
     places_: Placer
+    labels_: np.ndarray
 
     def __init__(
         self,
@@ -140,6 +149,7 @@ class PoincareVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TakesRows):
         patience: int | str = TABLES.patience,
         device: str = TrainConfig.device,
         precision: str = TrainConfig.precision,
+        chart: str = "ball",
         warm_start: bool = False,
         random_state: Any = None,
         verbose: int = 0,
@@ -164,6 +174,7 @@ class PoincareVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TakesRows):
         self.patience = patience
         self.device = device
         self.precision = precision
+        self.chart = chart
         self.warm_start = warm_start
         self.random_state = random_state
         self.verbose = verbose
@@ -195,7 +206,33 @@ class PoincareVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TakesRows):
         """
         return self._fit(X, getattr(self, "run_", None), max_epochs=1, validation=0.0)
 
+    def fit_predict(self, X: Any, y: Any = None) -> np.ndarray:
+        """Fit the model, and return the group of each row as scikit-learn's clusterers do: `labels_`.
+
+        Groups are branches of the rows' tree above chance, the finest ones with a support of 0.5 or more; how many
+        there are is found, not given, see Note [Finest] in `horoball.trees.levels`. Rows in none have −1, as noise has
+        in scikit-learn's DBSCAN; all of them where the tree's verdict is "not detected". Use `fit` and `taxonomy` for
+        numbers of groups of your own, for several levels, for names, and to place new rows.
+
+        Args:
+            X: Rows, as for `fit`.
+            y: Not used.
+
+        Example:
+            >>> x = np.kron(np.eye(3), np.ones((20, 5))) + 0.1 * np.random.default_rng(0).normal(size=(60, 15))
+            >>> PoincareVAE(max_epochs=5, hidden=(32,), random_state=0).fit_predict(x)[::20]
+            array([0, 1, 2])
+        """
+        tree = self.fit(X).tree(X, draws=_DRAWS)
+        labels = finest_groups(tree)
+        # One flat branch in twenty is above chance: whoever asked no more would find groups in any noise.
+        if tree.verdict is None or tree.verdict.answer == "not detected":
+            labels = np.full(tree.leaves, -1)
+        self.labels_ = labels if tree.leaf is None else labels[tree.leaf]
+        return self.labels_
+
     def _fit(self, X: Any, warm: Run | None, *, max_epochs: int | None = None, validation: float | None = None) -> Self:
+        self._in_ball()  # refused before the fit
         table = self._fitted_table(X) if warm is None else self._table(X)
         options: FitOptions = {
             "d": self.n_components,
@@ -223,8 +260,9 @@ class PoincareVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TakesRows):
 
     def _take(self, run: Run) -> Self:
         self.run_, self.model_, self.history_, self.n_iter_ = run, run.model, run.history, len(run.history)
-        if hasattr(self, "places_"):  # of another model
-            del self.places_
+        for name in ("places_", "labels_"):  # of another model
+            if hasattr(self, name):
+                delattr(self, name)
         self.c_, self.likelihood_ = run.model.ball.c_value, run.model.likelihood.name
         self.columns_ = {column.name: (column.kind, column.reason) for column in run.record.columns_of.columns}
         return self
@@ -239,14 +277,24 @@ class PoincareVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TakesRows):
         return facts | {name: f"{last[name]:.4g}" for name in ("loss", "kl", "validation") if name in last}
 
     def transform(self, X: Any) -> np.ndarray:
-        """Ball coordinates of the posterior means, float64, shape (n, n_components).
+        """Coordinates of the posterior means in the chart of the model, float64, shape (n, n_components).
 
         Example:
             >>> x = np.random.default_rng(0).normal(size=(50, 4))
             >>> PoincareVAE(max_epochs=1, hidden=(8,)).fit(x).transform(x[:3]).shape
             (3, 2)
         """
-        return torch.cat(list(self.run_checked().embed(self._table(X)))).numpy()
+        run, table = self.run_checked(), self._table(X)
+        if self._in_ball():
+            return torch.cat(list(run.embed(table))).numpy()
+        with torch.no_grad():
+            return torch.cat([q.mean.cpu().double() for q in run.posteriors(table)]).numpy()
+
+    def _in_ball(self) -> bool:
+        """Whether coordinates are those of the ball."""
+        if self.chart not in _CHARTS:
+            raise ValueError(f"Expected a chart of {', '.join(_CHARTS)}, got {self.chart!r}.")
+        return self.chart == "ball"
 
     def posterior_scale(self, X: Any) -> np.ndarray:
         """Standard deviation of the posterior of each row, shape (n,): how unsure the model is of its place.
@@ -261,7 +309,7 @@ class PoincareVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TakesRows):
         return torch.cat([block[:, -1] for block in self.run_checked().coordinates(self._table(X))]).numpy()
 
     def inverse_transform(self, Z: Any) -> Any:
-        """Rows decoded from ball coordinates: the mean of the likelihood, in the units of the data.
+        """Rows decoded from coordinates in the model's chart: the mean of the likelihood, in the units of the data.
 
         Of a table with columns of several kinds it is a pandas data frame, with the likeliest category of each row.
 
@@ -276,7 +324,8 @@ class PoincareVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TakesRows):
             raise ValueError(f"inverse_transform expects shape (n, {self.n_components}), got {Z.shape}.")
         with torch.no_grad():
             ball = PoincareBall(run.model.ball.c_value)
-            z = ball.from_ball(torch.from_numpy(Z)).float().to(run.device)
+            z = torch.from_numpy(Z)
+            z = (ball.from_ball(z) if self._in_ball() else z).float().to(run.device)
             return self._given_back(run.unscaled(run.model.mean(z).float()))
 
     def score_samples(self, X: Any, samples: int = 500) -> np.ndarray:
@@ -409,7 +458,7 @@ class PoincareVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TakesRows):
         Args:
             X: Rows, shape (n, features).
             labels: One label per row: the leaves are then the labels.
-            names: Names of the rows.
+            names: Names of the rows; the index of a pandas data frame if not given.
             root: Where the tree is seen from: "center", a row number, a label, or "midpoint"; see `hierarchy.tree`.
             method: "gromov" for data that branch, with rows at inner nodes; "average" for clusters, with rows at the
                 tips; "auto" chooses by how well each predicts distances in columns it has not seen.
@@ -429,6 +478,8 @@ class PoincareVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TakesRows):
             75
         """
         run, table = self.run_checked(), self._table(X)
+        if names is None and labels is None and (index := index_of(X)) is not None:
+            names = [str(label) for label in index]
         options: TreeOptions = {"labels": labels, "names": names, "root": root, "method": method, "draws": draws}
         options |= {"max_leaves": max_leaves, "n_jobs": n_jobs}
         return table_tree(run, table, source=source, seed=seed_from(random_state), **options)
@@ -441,10 +492,12 @@ class PoincareVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TakesRows):
         texts: Sequence[str] | None = None,
         name: NameGroup | None = None,
         tree: Tree | None = None,
-        draws: int = 20,
+        draws: int = _DRAWS,
         random_state: Any = 0,
     ) -> Taxonomy:
         """Nested groups of rows with names, which `place` puts new rows into.
+
+        Where no branch is above chance there are no groups, and nothing to place rows in.
 
         Args:
             X: Rows, shape (n, features).
@@ -467,8 +520,11 @@ class PoincareVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TakesRows):
         """
         run, table, seed = self.run_checked(), self._table(X), seed_from(random_state)
         found = table_tree(run, table, draws=draws, seed=seed) if tree is None else tree
-        made = table_taxonomy(run, table, found, levels, texts=texts, name=name)
-        self.places_ = places_of(run, table, made, seed=seed)
+        made = replace(table_taxonomy(run, table, found, levels, texts=texts, name=name), index=index_of(X))
+        if hasattr(self, "places_"):  # of other groups
+            del self.places_
+        if any(made.groups):  # where no branch is above chance, there is nothing to place rows in
+            self.places_ = places_of(run, table, made, seed=seed)
         return made
 
     def place(self, X: Any, coverage: float = 0.9) -> Placed:
@@ -484,7 +540,8 @@ class PoincareVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TakesRows):
         """
         if not hasattr(self, "places_"):
             raise ValueError("There are no groups to place rows in. Make them first: model.taxonomy(X).")
-        return self.places_.place(table_points(self.run_checked(), self._table(X)), coverage)
+        placed = self.places_.place(table_points(self.run_checked(), self._table(X)), coverage)
+        return replace(placed, index=index_of(X))
 
     def save(self, folder: str | Path) -> None:
         """Write the model to a folder, as safetensors and JSON."""
