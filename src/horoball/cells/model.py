@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import torch
@@ -19,10 +19,14 @@ from horoball.geometry.random import seed_from
 from horoball.notebook import facts_table
 from horoball.tables.anndata import is_cells
 from horoball.tables.covariates import NUMBER
+from horoball.tables.schema import some_names
 from horoball.tables.table import Table
 from horoball.training.progress import watched
 from horoball.trees.tree import Tree
 from horoball.vae.run import Run
+
+if TYPE_CHECKING:
+    from horoball.viewer.disc import View
 
 __all__ = ["CellMap", "CellModel", "ExpressionModel"]
 
@@ -106,6 +110,47 @@ class CellMap:
         if n_neighbors is not None:
             neighbors(cells, n_neighbors, key=self.key)
         return np.asarray(cells.obsm[f"X_{self.key}"])
+
+    def view(
+        self,
+        cells: Any,
+        labels: str | Sequence[Any] | None = None,
+        *,
+        tree: Tree | None = None,
+        title: str = "",
+        path: str | Path | None = None,
+    ) -> View:
+        """An interactive map of cells: one HTML page, which a notebook shows; it needs no network.
+
+        All columns of obs are shown and can color the map; cells are found by their names.
+
+        Args:
+            cells: AnnData, in memory or backed.
+            labels: Column of obs that colors the map at first, or one label per cell; the first column if not given.
+            tree: A tree of the cells or of groups of them, shown beside the map and in it.
+            title: Title of the page.
+            path: Where to write the page; without it, it is only returned.
+
+        Example:
+            >>> from horoball.cells import fit, simulate
+            >>> cells = simulate(depth=2, cells=60, genes=30)
+            >>> fit(cells, max_epochs=1, hidden=(8,)).view(cells, "branch")
+            View(... characters)
+        """
+        from horoball.viewer.run import view_run
+
+        if not is_cells(cells) or isinstance(cells, str | Path):
+            raise TypeError(f"Cells come as AnnData, got {type(cells).__name__}. Read a file with anndata.read_h5ad.")
+        columns = {str(name): cells.obs[name] for name in cells.obs.columns}
+        if isinstance(labels, str):
+            if labels not in columns:
+                raise ValueError(f"obs has no column {labels!r} to color by. Columns: {some_names(list(columns))}.")
+            columns = {labels: columns[labels]} | columns
+        elif labels is not None:
+            columns = {"label": labels} | {name: column for name, column in columns.items() if name != "label"}
+        names = [str(name) for name in cells.obs_names]
+        table = self.run.read(cells)
+        return view_run(self.run, table, columns=columns, labels=names, tree=tree, title=title, path=path)
 
     def save(self, folder: str | Path) -> None:
         """Write the model to a folder, as safetensors and JSON."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Self, Unpack
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 import numpy as np
 import torch
@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from horoball.geometry.random import seed_from
+from horoball.graphs.graph import transitive_reduction
 from horoball.graphs.lineage import Lineage, Relatives, add_nodes
 from horoball.graphs.model import GraphConfig
 from horoball.graphs.read import read_graph
@@ -24,6 +25,9 @@ from horoball.trees.grow import MAX_LEAVES, grow
 from horoball.trees.tree import Tree
 from horoball.vae.options import stored_options
 from horoball.vae.tree import latent_source
+
+if TYPE_CHECKING:
+    from horoball.viewer.disc import View
 
 __all__ = ["PoincareGraphVAE", "graph_tree"]
 
@@ -304,6 +308,52 @@ class PoincareGraphVAE(ShownInNotebooks, BaseEstimator):
         options: TreeOptions = {"labels": labels, "root": root, "draws": draws, "max_leaves": max_leaves}
         options["n_jobs"] = n_jobs
         return graph_tree(self.run_, seed=seed_from(random_state), **options)
+
+    def view(
+        self,
+        labels: Any = None,
+        *,
+        columns: Any = None,
+        tree: Tree | None = None,
+        title: str = "",
+        path: str | Path | None = None,
+    ) -> View:
+        """An interactive map of the nodes and edges: one HTML page, which a notebook shows; it needs no network.
+
+        Of a taxonomy, only edges to parents are drawn.
+
+        Args:
+            labels: One label per node, in the order of `nodes_`, which colors the map at first.
+            columns: Other values of the nodes by name, to show and to color by; their degrees if not given.
+            tree: A tree of the nodes, shown beside the map and in it.
+            title: Title of the page.
+            path: Where to write the page; without it, it is only returned.
+
+        Example:
+            >>> PoincareGraphVAE(max_epochs=1).fit([(0, 1), (1, 2)]).view(labels=["a", "b", "b"])
+            View(... characters)
+        """
+        from horoball.viewer.disc import view_points
+
+        check_is_fitted(self, "run_")
+        if self.run_.model.ball.is_euclidean:
+            raise ValueError("The model is Euclidean (c = 0): there is no disc to show. Fit one with c > 0.")
+        graph = transitive_reduction(self.graph_) if self.run_.record.model.transitive else self.graph_
+        if columns is None:
+            columns = {"degree": torch.bincount(graph.edges.flatten(), minlength=graph.nodes).numpy()}
+        shown = {} if labels is None else {"label": labels}
+        return view_points(
+            self.run_.points().detach(),
+            self.run_.model.ball,
+            columns=shown | {name: columns[name] for name in columns if name not in shown},
+            labels=[str(node) for node in self.nodes_],
+            color=None,
+            scale=None,
+            edges=graph.edges,
+            tree=tree,
+            title=title,
+            path=path,
+        )
 
     def save(self, folder: str | Path) -> None:
         """Write the model and its graph to a folder, as safetensors and JSON."""

@@ -6,7 +6,7 @@ import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -19,7 +19,7 @@ from horoball.options import FitOptions, TreeOptions
 from horoball.storage.checkpoint import check_fields, reject_incomplete
 from horoball.storage.settings import Range, Settings, called
 from horoball.tables.filling import fill_data_frame, fill_table, gaps_of
-from horoball.tables.frames import frame_of, index_of
+from horoball.tables.frames import columns_of_frame, frame_of, index_of
 from horoball.tables.table import Table
 from horoball.training.bounds import PRIOR_SHARE, iwae
 from horoball.training.config import TrainConfig
@@ -38,9 +38,13 @@ from horoball.vae.run import Run
 from horoball.vae.train import train
 from horoball.vae.tree import load_places, places_of, save_places, table_points, table_taxonomy, table_tree
 
+if TYPE_CHECKING:
+    from horoball.viewer.disc import View
+
 __all__ = ["PoincareVAE"]
 
 _NAMES = {"d": "n_components", "validation": "validation_fraction"}  # of settings, where scikit-learn has others
+_SHOWN, _SHOWN_ROWS = 12, 50_000  # columns that a map holds unasked, and of how many rows: some 5 MB
 _DRAWS = 20  # replicates of a tree that is made for its groups
 _CHARTS = ("ball", "tangent")
 _SETTINGS = {name: setting for setting, name in _NAMES.items()}
@@ -542,6 +546,54 @@ class PoincareVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TakesRows):
             raise ValueError("There are no groups to place rows in. Make them first: model.taxonomy(X).")
         placed = self.places_.place(table_points(self.run_checked(), self._table(X)), coverage)
         return replace(placed, index=index_of(X))
+
+    def view(
+        self,
+        X: Any,
+        labels: Any = None,
+        *,
+        names: Sequence[str] | None = None,
+        columns: Mapping[str, Any] | None = None,
+        tree: Tree | None = None,
+        taxonomy: Taxonomy | None = None,
+        title: str = "",
+        path: str | Path | None = None,
+    ) -> View:
+        """An interactive map of rows: one HTML page, which a notebook shows; it needs no network.
+
+        Args:
+            X: Rows, shape (n, features).
+            labels: One label per row, which colors the map at first.
+            names: Names of the rows, to search for; the index of a pandas data frame if not given.
+            columns: Other values of the rows by name, to show and to color by; see `horoball.view`. The first dozen
+                columns of a data frame if not given, of up to 50,000 rows.
+            tree: A tree of the rows, shown beside the map and in it.
+            taxonomy: Groups of the rows, whose names are written on the map.
+            title: Title of the page.
+            path: Where to write the page; without it, it is only returned.
+
+        Example:
+            >>> x = np.random.default_rng(0).normal(size=(50, 4))
+            >>> PoincareVAE(max_epochs=1, hidden=(8,)).fit(x).view(x, labels=["a", "b"] * 25)
+            View(... characters)
+        """
+        from horoball.viewer.run import view_run
+
+        run, table, index = self.run_checked(), self._table(X), index_of(X)
+        shown = {} if labels is None else {run.label or "label": labels}
+        if columns is None and table.rows <= _SHOWN_ROWS:
+            columns = {name: X[name] for name in (columns_of_frame(X) or [])[:_SHOWN]}
+        named = index if names is None else names
+        return view_run(
+            run,
+            table,
+            columns=shown | {name: values for name, values in (columns or {}).items() if name not in shown},
+            labels=None if named is None else [str(name) for name in named],
+            tree=tree,
+            levels=() if taxonomy is None else taxonomy.names,
+            title=title,
+            path=path,
+        )
 
     def save(self, folder: str | Path) -> None:
         """Write the model to a folder, as safetensors and JSON."""
