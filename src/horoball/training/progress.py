@@ -15,6 +15,7 @@ from horoball.training.config import TrainConfig
 
 __all__ = [
     "Bar",
+    "Cell",
     "Lines",
     "Progress",
     "Scalars",
@@ -34,7 +35,7 @@ EVERY = 30.0  # seconds between lines
 
 
 def shown(console: Any = None) -> Progress:
-    """A progress bar in a terminal or notebook; elsewhere a line every half minute.
+    """A progress bar in a terminal, one line renewed in place in a notebook; elsewhere a line every half minute.
 
     Args:
         console: A rich console; without one, stderr at a terminal and the cell's output in a notebook.
@@ -48,7 +49,9 @@ def shown(console: Any = None) -> Progress:
     from rich.console import Console
 
     seen = Console(stderr=True) if console is None else console
-    return Bar(seen) if seen.is_terminal or seen.is_jupyter else Lines(seen)
+    if seen.is_jupyter:  # where rich's own bar needs ipywidgets, and warns for every change without them
+        return Cell()
+    return Bar(seen) if seen.is_terminal else Lines(seen)
 
 
 @contextmanager
@@ -250,6 +253,65 @@ class Bar:
     def stop(self) -> None:
         """Keep the last numbers on the screen."""
         self._bar.stop()
+
+
+class Cell:
+    """One line in the output of a notebook's cell, renewed in place twice a second; it needs no widgets.
+
+    However long training takes, the notebook keeps a single line of it.
+
+    Args:
+        every: Seconds between renewals, at least.
+
+    Example:
+        >>> Cell().__class__.__name__
+        'Cell'
+    """
+
+    def __init__(self, every: float = 0.5) -> None:
+        self._every = every
+        self._handle: Any = None
+
+    def start(self, epochs: int, done: int) -> None:
+        """Show the line."""
+        from importlib import import_module  # IPython is there wherever a notebook is, and nowhere else needed
+
+        self._epochs, self._done, self._first, self._seen, self._watched, self._numbers = epochs, done, done, 0, "", ""
+        self._began = self._shown = time.monotonic()
+        display = import_module("IPython.display").display
+        self._handle = display(self._line(done, ""), raw=True, display_id=True)
+
+    def step(self, step: int, steps: int, sums: list[float], rows: int, batch: int) -> None:
+        """Renew the numbers, if they are old."""
+        self._seen += batch
+        now = time.monotonic()
+        if now - self._shown < self._every or not rows:
+            return
+        self._shown, part = now, self._done + step / steps
+        rate = self._seen / max(now - self._began, 1e-9)
+        left = (now - self._began) * (self._epochs - part) / max(part - self._first, 1e-9)
+        self._numbers = f"loss {sums[0] / rows:.4g}  kl {sums[2] / rows:.3g}{self._watched}  {rate:,.0f} rows/s"
+        self._renew(part, f"{self._numbers}  at most {duration(left)} left")
+
+    def epoch(self, line: dict[str, float]) -> None:
+        """Count the epoch."""
+        self._done = int(line["epoch"])
+        self._watched = f"  validation {line['validation']:.4g}" if "validation" in line else ""
+        terms = [f"{name} {line[name]:.4g}" for name in ("loss", "kl") if name in line]
+        self._numbers = "  ".join(terms) + self._watched
+
+    def stop(self) -> None:
+        """Leave the last numbers and the time spent."""
+        self._renew(self._done, f"{self._numbers}  {duration(time.monotonic() - self._began)} spent")
+
+    def _renew(self, part: float, text: str) -> None:
+        if self._handle is not None:  # None outside of a notebook
+            self._handle.update(self._line(part, text), raw=True)
+
+    def _line(self, part: float, text: str) -> dict[str, str]:
+        said = f"epoch {int(part)} of {self._epochs}  {text}".rstrip()
+        bar = f'<progress value="{part:.3f}" max="{self._epochs}"></progress>'
+        return {"text/plain": said, "text/html": f"{bar} <code>{said}</code>"}
 
 
 class Scalars:
