@@ -77,6 +77,7 @@ SCRIPTS = (
     "search.js",
     "selection.js",
     "apart.js",
+    "groups.js",
     "picture.js",
     "link.js",
     "input.js",

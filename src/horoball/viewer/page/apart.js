@@ -113,15 +113,15 @@ function differencesOfWords({ name, at, words: { list, start, ids } }, rows) {
   });
 }
 
-// The strongest differences first, at most `most` of each kind.
-function differences(rows, most = { numbers: 6, categories: 4, words: 4 }) {
+// The strongest differences first, at most `most` of each kind, without a column that the rows were chosen by.
+function differences(rows, most = { numbers: 6, categories: 4, words: 4 }, skip = null) {
   if (!rows.length || rows.length === n) return { numbers: [], categories: [], words: [] };
   const best = (list, least, some) =>
     list.filter((one) => one && Math.abs(one.by) >= least).sort((a, b) => Math.abs(b.by) - Math.abs(a.by)).slice(0, some);
   const numbers = compared.filter((column) => column.kind === "number").map((column) => differenceOfMeans(column, rows));
-  const categories = compared.filter((column) => column.kind === "category").flatMap((column) => {
+  const categories = compared.filter((column) => column.kind === "category" && column !== skip).flatMap((column) => {
     const found = differencesOfShares(column, rows).filter(({ k }) => k !== column.missing);
-    return found.length === 2 ? best(found, 0, 2).slice(0, 1) : found; // of two categories one says all
+    return found.length === 2 ? [found[found[0].by > 0 ? 0 : 1]] : found; // of two categories the more frequent one says all
   });
   const words = textSources().flatMap((source) => differencesOfWords(source, rows));
   return {
@@ -181,10 +181,10 @@ const NO_TEST =
   "This describes the rows and is no test: a branch or a group that was found from these columns differs in them by construction.";
 
 // The part of a card that says what sets rows apart, and three typical rows.
-function apartCard(rows) {
+function apartCard(rows, skip = null) {
   const box = document.createDocumentFragment();
   box.append(make("h3", "What sets these rows apart"));
-  const found = differences(rows);
+  const found = differences(rows, undefined, skip);
   const lines = [...found.numbers, ...found.categories, ...found.words];
   if (rows.length === n) {
     box.append(make("p", "These are all rows: there is no rest to compare them with.", "hint"));
@@ -238,9 +238,9 @@ function apartCard(rows) {
 
 // The same in a few lines, for a card beside the pointer: only where it is found in no time.
 const QUICK = 2e6; // values read
-function apartLines(rows) {
+function apartLines(rows, skip = null) {
   if (rows.length === n || rows.length * compared.length > QUICK) return [];
-  const { numbers, categories } = differences(rows, { numbers: 3, categories: 2, words: 0 });
+  const { numbers, categories } = differences(rows, { numbers: 3, categories: 2, words: 0 }, skip);
   return [...numbers, ...categories].slice(0, 4).map((one) => [cut(one.name), `${told(one)[0]}, rest ${told(one)[1]}`]);
 }
 

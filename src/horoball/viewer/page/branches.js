@@ -96,9 +96,15 @@ const branchName = (v) => {
 
 // Names of branches that are a group of a level: all of its rows and no others.
 let namesOfBranches = null;
+let nodesOfGroups = null;
+function branchOfGroup(column, k) {
+  groupName(clades.root);
+  return nodesOfGroups.get(`${column.name} ${k}`) ?? -1;
+}
+
 function groupName(v) {
   if (!namesOfBranches) {
-    namesOfBranches = new Map();
+    [namesOfBranches, nodesOfGroups] = [new Map(), new Map()];
     const spans = new Map(); // from a range of rows to its node, the deepest of equal ones
     for (let u = clades.nodes - 1; u >= 0; u--) spans.set(String(clades.range(u)), u);
     for (const column of (meta.levels || []).map((k) => columns[k])) {
@@ -109,7 +115,9 @@ function groupName(v) {
       }
       counts(column).forEach((count, k) => {
         const node = spans.get(`${from[k]},${to[k]}`);
-        if (k !== column.missing && count === to[k] - from[k] && node !== undefined) namesOfBranches.set(node, column.categories[k]);
+        if (k === column.missing || count !== to[k] - from[k] || node === undefined) return;
+        nodesOfGroups.set(`${column.name} ${k}`, node);
+        if (!namesOfBranches.has(node)) namesOfBranches.set(node, column.categories[k]); // the coarse level's
       });
     }
   }
@@ -144,7 +152,27 @@ function branchFacts(v) {
   return facts;
 }
 
-const share = (part, whole) => `${((100 * part) / whole).toFixed(part === whole ? 0 : 1)} % (${part.toLocaleString("en-GB")})`;
+// The branches worth a line in the contents: above chance and with a support of at least a half, or without support the
+// largest; as the tree has them, each under the one that holds it. They are called by what sets them apart.
+const MOST_LISTED = 40;
+function treeGroups() {
+  const worth = [];
+  for (let v = clades.leaves; v < clades.root; v++) {
+    if (clades.support ? !isChance(v) && clades.support[v] >= 0.5 && clades.last[v] - clades.first[v] > 1 : true) worth.push(v);
+  }
+  worth.sort((a, b) => clades.rows[b] - clades.rows[a]);
+  const chosen = new Set(worth.slice(0, clades.support ? MOST_LISTED : 12));
+  const levelOf = (v) => {
+    let level = 0;
+    for (let p = clades.parent[v]; p >= 0; p = clades.parent[p]) level += chosen.has(p) ? 1 : 0;
+    return level;
+  };
+  const order = [...chosen].sort((a, b) => clades.first[a] - clades.first[b] || clades.rows[b] - clades.rows[a]);
+  return order.map((v) => {
+    const name = groupName(v) ?? (nickname(rowsOfBranch(v)) || branchName(v));
+    return { name, rows: clades.rows[v], support: clades.support ? clades.support[v] : NaN, level: levelOf(v), node: v };
+  });
+}
 
 const rowsOfBranch = (v) => clades.inOrder.slice(...clades.range(v));
 

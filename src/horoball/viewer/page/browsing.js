@@ -124,6 +124,7 @@ function hoverBranch(v, p) {
 // Keeps a branch in the panel and selects its rows, as a lasso around them would.
 function keepBranch(v) {
   state.pinned = -1;
+  state.group = null;
   state.kept = v;
   if (v < 0) {
     select(null);

@@ -41,6 +41,7 @@ function rowOf(i, most) {
 const rowText = (i) => `${nameOf(i)}: ${columns.map((column) => `${column.name} ${column.text(i)}`).join(", ")}`;
 
 function hover(i, p) {
+  leaveLabel();
   if (i !== state.hover) {
     state.hover = i;
     tip.hidden = i < 0;
@@ -61,22 +62,23 @@ function putBeside(tip, p, width, height) {
 
 // What sets a lasso's rows apart; a branch says it in its own card.
 function showSelection() {
-  const shown = state.selected && state.kept < 0;
+  const shown = state.selected && state.kept < 0 && !state.group;
   element("apart").replaceChildren(shown ? apartCard(selectedRows()) : "");
 }
 
 function showPinned() {
-  const { pinned, kept } = state;
-  element("pinned").hidden = pinned < 0 && kept < 0;
+  const { pinned, kept, group } = state;
+  element("pinned").hidden = pinned < 0 && kept < 0 && !group;
   element("sigma").hidden = !scaleSteps || pinned < 0;
   element("row").classList.toggle("whole", pinned < 0); // a point's list scrolls, a branch's card does not
-  element("row").replaceChildren(pinned >= 0 ? rowOf(pinned, 60) : kept >= 0 ? branchRow(kept, true) : "");
+  element("row").replaceChildren(pinned >= 0 ? rowOf(pinned, 60) : kept >= 0 ? branchRow(kept, true) : group ? groupRow(group, true) : "");
   if (clades) requestTree(false);
 }
 
 function pin(i) {
   state.pinned = i;
   state.kept = -1;
+  state.group = null;
   showPinned();
   showSelection();
   if (i >= 0) say(rowText(i));

@@ -36,7 +36,12 @@ stage.addEventListener("pointermove", (event) => {
   const p = placeOf(event);
   if (!pointers.has(event.pointerId)) {
     if (event.target.closest(".tools, .tip")) hover(-1, p);
-    else if (event.pointerType !== "touch") hover(pick(p), p);
+    else if (event.pointerType !== "touch") {
+      const label = labelAt(p);
+      stage.classList.toggle("over-name", Boolean(label));
+      if (label) hoverLabel(label, p);
+      else hover(pick(p), p);
+    }
     return;
   }
   const before = pointers.get(event.pointerId);
@@ -76,7 +81,9 @@ function release(event) {
     setLasso(false);
     changed();
   } else if (done && !done.moved && event.type === "pointerup") {
-    pin(pick(done.start));
+    const label = labelAt(done.start);
+    if (label) keepGroup(label.column, label.k);
+    else pin(pick(done.start));
   }
 }
 stage.addEventListener("pointerup", release);

@@ -20,6 +20,7 @@ function colorBy(k) {
   state.emphasis = -1;
   picker.value = String(k);
   showLegend();
+  showContents();
   showPinned();
   recolor();
   changed();

@@ -6,6 +6,7 @@ function viewAsHash() {
   const fields = [`view=${view.join(",")}`, `color=${state.color}`];
   if (state.hidden.size) fields.push(`hidden=${[...state.hidden].join(",")}`);
   if (state.pinned >= 0) fields.push(`point=${state.pinned}`);
+  if (state.group) fields.push(`group=${columns.indexOf(state.group.column)},${state.group.k}`);
   if (state.theme) fields.push(`theme=${state.theme}`);
   if (clades) {
     const part = [window_.low / shape.total, window_.high / shape.total, window_.past];
@@ -33,6 +34,8 @@ function restore() {
   }
   const [point] = numbers("point");
   if (Number.isInteger(point) && point >= 0 && point < n) pin(point);
+  const [column, category] = numbers("group");
+  if (columns[column] && columns[column].kind === "category" && columns[column].categories[category] !== undefined) keepGroup(columns[column], category);
   if (clades) restoreTree(numbers);
   const view = numbers("view");
   if (view.length !== 6 || !view.every(Number.isFinite) || view[0] < 0) return;

@@ -41,6 +41,7 @@ function start() {
   fillPicker();
   showLegend();
   if (clades) startTree();
+  startContents();
   resize();
   recolor();
   restore();
@@ -78,7 +79,7 @@ element("none").addEventListener("click", () => showAll(false));
 element("csv").addEventListener("click", () => download(fileName("csv"), new Blob([csv()], { type: "text/csv" })));
 element("clear").addEventListener("click", () => {
   select(null);
-  if (state.kept >= 0) pin(-1);
+  if (state.kept >= 0 || state.pinned < 0) pin(-1);
 });
 element("unpin").addEventListener("click", () => pin(-1));
 element("edges").addEventListener("change", (event) => {

@@ -67,17 +67,19 @@ function placedNames(context) {
       const box = [at - half, y - height * 0.7, at + half, y + height * 0.7];
       if (taken.some((other) => box[0] < other[2] && other[0] < box[2] && box[1] < other[3] && other[1] < box[3])) continue;
       taken.push(box);
-      placed.push({ text, x: at, y: y + height * 0.35, font, height });
+      placed.push({ text, x: at, y: y + height * 0.35, font, height, box, column, k: group.k });
     }
   });
   return placed;
 }
 
+let labels = []; // as drawn last
 function drawGroupNames(context) {
   context.save();
+  labels = placedNames(context);
   context.textAlign = "center";
   context.lineWidth = 4;
-  for (const { text, x, y, font } of placedNames(context)) {
+  for (const { text, x, y, font } of labels) {
     context.font = font;
     context.globalAlpha = 0.85;
     context.strokeStyle = palette.disc;

@@ -27,6 +27,8 @@ const state = {
   folded: new Set(), // nodes whose branches are collapsed
   branch: -1, // the node under the pointer
   kept: -1, // the node in the panel
+  group: null, // the group in the panel: a column and its category
+  label: null, // the name under the pointer
   lit: null, // the range of rows that stand out, in the order of the tree
 };
 

@@ -5,6 +5,8 @@ const list = element("results");
 const MOST = { listed: 12, ringed: 2000 };
 let lower = null;
 let foundLeaves = []; // of a tree whose leaves are groups of rows, and have names of their own
+let foundGroups = [];
+let choices = []; // what the list offers: a text, and what choosing it does
 let active = -1;
 
 function matches(text) {
@@ -25,11 +27,16 @@ function matches(text) {
 function search() {
   state.found = matches(box.value);
   foundLeaves = matchingLeaves(box.value);
-  const entries = [...foundLeaves.map((v) => clades.nameOf(v)), ...state.found.slice(0, MOST.listed).map(nameOf)];
-  active = entries.length ? 0 : -1;
+  foundGroups = matchingGroups(box.value);
+  const groups = foundGroups.map((group) => ({ text: group.name, kind: `group of ${group.rows.toLocaleString("en-GB")}`, go: () => visitGroup(group) }));
+  const leaves = foundLeaves.map((v) => ({ text: clades.nameOf(v), go: () => visitLeaf(v) }));
+  const rows = state.found.slice(0, MOST.listed).map((i) => ({ text: nameOf(i), go: () => visitRow(i) }));
+  choices = [...groups, ...leaves, ...rows].slice(0, MOST.listed);
+  active = choices.length ? 0 : -1;
   list.replaceChildren(
-    ...entries.slice(0, MOST.listed).map((text, k) => {
-      const row = make("li", text);
+    ...choices.map(({ text, kind }, k) => {
+      const row = make("li", text.slice(0, 200));
+      if (kind) row.append(make("span", kind, "hint"));
       row.id = `result-${k}`;
       row.setAttribute("role", "option");
       row.addEventListener("pointerdown", (event) => {
@@ -39,7 +46,7 @@ function search() {
       return row;
     }),
   );
-  const total = state.found.length + foundLeaves.length;
+  const total = state.found.length + foundLeaves.length + foundGroups.length;
   const many = total >= MOST.ringed ? `${MOST.ringed.toLocaleString("en-GB")} or more` : total;
   if (box.value.trim()) {
     if (!total) list.append(make("li", names ? "No such name" : "No such row", "hint"));
@@ -70,17 +77,27 @@ function mark() {
   else box.removeAttribute("aria-activedescendant");
 }
 
-function choose(k) {
-  if (k >= 0 && k < foundLeaves.length) {
-    open(false);
-    keepBranch(foundLeaves[k]);
-    return reveal(foundLeaves[k]);
-  }
-  const i = state.found[k - foundLeaves.length];
-  if (i === undefined) return;
-  open(false);
+// A few groups: rows are listed after them.
+function matchingGroups(text) {
+  const wanted = text.trim().toLowerCase();
+  if (!wanted || element("contents").hidden) return [];
+  return listedGroups().filter((group) => group.name.toLowerCase().includes(wanted)).slice(0, 5);
+}
+
+function visitLeaf(v) {
+  keepBranch(v);
+  reveal(v);
+}
+
+function visitRow(i) {
   pin(i);
   goTo(i);
+}
+
+function choose(k) {
+  if (!choices[k]) return;
+  open(false);
+  choices[k].go();
 }
 
 function clearSearch() {
@@ -95,7 +112,7 @@ box.addEventListener("input", () => {
 });
 box.addEventListener("blur", () => open(false));
 box.addEventListener("keydown", (event) => {
-  const most = Math.min(state.found.length + foundLeaves.length, MOST.listed);
+  const most = choices.length;
   const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
   if (step && most) {
     active = (active + step + most) % most;

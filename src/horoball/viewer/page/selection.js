@@ -23,11 +23,14 @@ function selectIn(polygon) {
     chosen[i] = 1;
     count++;
   }
+  state.kept = -1; // the card of a branch or a group gives way to that of these rows
   select(count ? chosen : null, count);
+  showPinned();
 }
 
 function select(chosen, count = 0) {
   state.selected = chosen;
+  state.group = null; // whoever selects a group says so afterwards
   element("selection").hidden = !chosen;
   element("chosen").textContent = `${count.toLocaleString("en-GB")} selected`;
   showSelection();
