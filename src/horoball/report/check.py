@@ -181,9 +181,9 @@ def groups(table: Table, found: Tree, levels: int | Sequence[int], texts: Sequen
         >>> groups(rows, tree(rows, draws=0), [3]).levels.shape
         (30, 1)
     """
-    return taxonomy(
-        found, levels, x=_filled(_points(table)), columns=kind_named(table.kind).point_names(table), texts=texts
-    )
+    kind = kind_named(table.kind)
+    x, columns = _filled(_points(table)), kind.point_names(table)
+    return taxonomy(found, levels, x=x, columns=columns, marks=kind.marks(table), texts=texts)
 
 
 def _points(table: Table) -> np.ndarray:

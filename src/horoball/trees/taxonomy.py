@@ -24,10 +24,11 @@ from horoball.trees.branches import differences
 from horoball.trees.levels import group_nodes, level_sizes
 from horoball.trees.tree import Tree
 
-__all__ = ["Group", "NameGroup", "Taxonomy", "Words", "columns_of", "distinct", "siblings_of", "taxonomy"]
+__all__ = ["MISSING", "Group", "NameGroup", "Taxonomy", "Words", "columns_of", "distinct", "siblings_of", "taxonomy"]
 
 NameGroup = Callable[[list[str], list[str]], str]  # texts of some members, words: a name
 
+MISSING = "missing"  # what a column says of a gap where it names a group, as in `income = missing`
 _CLEAR = 1.2  # how much more frequent than in its siblings a word has to be
 _WORD = r"(?u)\b[^\W\d_][\w-]+\b"  # two letters or more, and no number by itself
 
@@ -93,6 +94,8 @@ def columns_of(x: np.ndarray, columns: Sequence[str], here: np.ndarray, beside: 
         ['height +']
     """
     named = [place for place, column in enumerate(columns) if column]
+    if not named:
+        return []
     apart = differences(x[here][:, named], x[beside][:, named], [columns[place] for place in named])
     more = {_column(one.column) for one in apart if one.value > 0}  # a level that is frequent says more than rare ones
     told: dict[str, str] = {}
@@ -109,6 +112,8 @@ def _column(name: str) -> str:
 
 def _signed(column: str, *, positive: bool) -> str:
     """A column with the sign of its difference; a level, as `color = red`, is more frequent or less so."""
+    if column.endswith(f" = {MISSING}"):
+        return f"{_column(column)} {'missing' if positive else 'known'}"
     if " = " in column:
         return column if positive else column.replace(" = ", " ≠ ", 1)
     return f"{column} {'+' if positive else '-'}"
@@ -268,6 +273,7 @@ def taxonomy(
     *,
     x: ArrayLike | None = None,
     columns: Sequence[str] | None = None,
+    marks: tuple[ArrayLike, Sequence[str]] | None = None,
     texts: Sequence[str] | None = None,
     name: NameGroup | None = None,
     stop_words: Sequence[str] | str | None = "english",
@@ -280,6 +286,8 @@ def taxonomy(
         x: The rows that it was made from, shape (rows, columns): for examples, and for names where there are no texts.
         columns: Names of the columns of x, those of a data frame if not given; "" for one that names nothing, and
             `color = red` for a share of rows. Without names and texts, groups are called by their number.
+        marks: Zeros and ones of the rows, shape (rows, marks), and their names, such as `income = missing`: groups are
+            named by these too, and examples are not chosen by them.
         texts: A text for each row; groups are then named by words.
         name: A function from the texts of some examples, and from words, to a name, such as a call of a language model.
         stop_words: Words that no group is named by; None for texts in other languages than English.
@@ -297,6 +305,9 @@ def taxonomy(
             raise ValueError(f"{what} must hold one entry per row of the tree: got {len(given)} for {len(leaf)}.")  # type: ignore[arg-type]
     columns = columns_of_frame(x) if columns is None else columns
     rows = None if x is None else np.asarray(x, np.float64)
+    naming, called_by = rows, list(columns or ())
+    if rows is not None and columns is not None and marks is not None:
+        naming, called_by = np.concatenate([rows, np.asarray(marks[0], np.float64)], 1), [*columns, *marks[1]]
     words = None if texts is None else Words(texts, stop_words)
     nodes = group_nodes(tree, level_sizes(tree.leaves, levels) if isinstance(levels, int) else list(levels))
     of_leaf = np.full((tree.leaves, len(nodes)), -1, np.int64)
@@ -313,8 +324,8 @@ def taxonomy(
             told: list[str] = []
             if words is not None:
                 told = words(here, beside, _WORDS)
-            elif rows is not None and columns is not None:
-                told = columns_of(rows, columns, here, beside, _WORDS)
+            elif naming is not None and called_by:
+                told = columns_of(naming, called_by, here, beside, _WORDS)
             called = ", ".join(told[:3]) or f"group {number}"
             if name is not None:
                 examples = [str(row if texts is None else texts[row]) for row in near[:_EXAMPLES].tolist()]

@@ -338,7 +338,7 @@ def write_tree(
 
     `.nwk` and `.newick` hold the tree with branch lengths, and support in percent; `.json` holds everything;
     `.parquet`, `.csv`, `.tsv` and `.jsonl` hold a line per row of the data: its name, its leaf, and at every level the
-    number of its group, and the group's name if it has one; nothing where the row is in none.
+    number of its group and the group's name; nothing where the row is in none.
 
     Args:
         tree: The tree.
@@ -392,6 +392,5 @@ def _groups(tree: Tree, names: Any, id_column: str, groups: Taxonomy | None) -> 
             if f"groups_{number}" in columns:  # a level may find no more groups than the one above
                 number += f"_of_level_{level}"
             columns[f"groups_{number}"] = pa.array(numbers, mask=numbers < 0)
-            if any(group.words for group in described):
-                columns[f"names_{number}"] = pa.array(called, pa.string())
+            columns[f"names_{number}"] = pa.array(called, pa.string())
     return pa.table(columns)

@@ -16,9 +16,10 @@ from torch import Tensor
 from horoball.distributions.sphere import direction
 from horoball.tables.encoding import decode
 from horoball.tables.read import KINDS
-from horoball.tables.schema import Schema
+from horoball.tables.schema import Column, Feature, Schema
 from horoball.tables.table import Table
 from horoball.training.config import TrainConfig
+from horoball.trees.taxonomy import MISSING
 from horoball.vae.encoder import ColumnView, Encoder, network_input
 from horoball.vae.model import VAE, ModelConfig, ModelFields
 from horoball.vae.residuals import even_columns
@@ -62,6 +63,23 @@ class VectorDefaults(NamedTuple):
 TABLES, CELLS, VECTORS = TableDefaults(), CellDefaults(), VectorDefaults()
 
 
+# Not those of `calendar`, which speaks the language of the machine.
+_MONTHS = [
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+]
+_WEEKDAYS = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]
+_CIRCLE = 31  # points of a circle that have names of their own, at most
 _SEVERAL = ("bernoulli", "categorical", "ordinal", "circular")  # likelihoods whose numbers have a scale of their own
 
 
@@ -106,6 +124,10 @@ class Kind:
     def point_names(self, table: Table) -> list[str] | None:
         """Names of the numbers that `points` gives, as `names` has those of `seen`."""
         return table.columns
+
+    def marks(self, table: Table) -> tuple[np.ndarray, list[str]] | None:
+        """Zeros and ones of the rows that groups are named by, beside `points`, and their names; None for no more."""
+        return None
 
     def start(self, table: Table, fields: ModelFields) -> Start:
         """How a model of such a table starts."""
@@ -211,6 +233,22 @@ class Mixed(Kind):
         schema = cast(Schema, table.schema)
         return _number_names(schema, ColumnView(schema.likelihoods, table.features).owners.tolist())
 
+    def marks(self, table: Table) -> tuple[np.ndarray, list[str]] | None:
+        """Where values are missing, and the places on circles: a month, a weekday, an hour."""
+        schema = cast(Schema, table.schema)
+        x = torch.cat([block[:, : table.features] for block in table.blocks()]).numpy()
+        made: dict[str, np.ndarray] = {}
+        place = 0
+        for column in schema.used:
+            if np.isnan(x[:, place]).any():
+                made[f"{column.name} = {MISSING}"] = np.isnan(x[:, place])
+            for feature in column.features:
+                if feature.likelihood.startswith("circular"):
+                    for point, said in enumerate(_points_of_circle(column, feature)):
+                        made[f"{feature.name} = {said}"] = x[:, place] == point  # never true of a gap
+                place += 1
+        return (np.stack(list(made.values()), 1).astype(np.float64), list(made)) if made else None
+
     def start(self, table: Table, fields: ModelFields) -> Start:
         return mixed_start(table, fields)
 
@@ -228,6 +266,13 @@ class Mixed(Kind):
 
     def arrow(self, run: Fitted, x: Tensor) -> Any:
         return decode(run.record.columns_of, x.numpy())
+
+
+def _points_of_circle(column: Column, feature: Feature) -> list[str]:
+    """What the points of a circle are called; none where there are too many for a name to be of use."""
+    if column.kind == "date":
+        return _MONTHS if feature.likelihood == "circular:12" else _WEEKDAYS
+    return [f"{point + column.start:g}" for point in range(column.period)] if column.period <= _CIRCLE else []
 
 
 def _number_names(schema: Schema, owners: list[int]) -> list[str]:

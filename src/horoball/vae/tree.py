@@ -123,7 +123,8 @@ def table_taxonomy(
     """
     x = run.seen(table).double().numpy() if run.model.likelihood.numeric else None
     columns = None if x is None else run.record.kind.names(run)
-    return taxonomy(found, levels, x=x, columns=columns, texts=texts, name=name)
+    marks = None if columns is None else run.record.kind.marks(table)
+    return taxonomy(found, levels, x=x, columns=columns, marks=marks, texts=texts, name=name)
 
 
 def latent_source(posteriors: list[BallNormal]) -> Source:
