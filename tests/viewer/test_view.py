@@ -73,7 +73,8 @@ def test_one_scale_for_all_points_is_kept() -> None:
         ({"z": np.zeros((0, 2))}, r"shape \(n, d\)"),
         ({"z": np.array([[0.0, 0.0], [1.0, 0.0]])}, "row 1 has 1"),
         ({"z": np.array([[np.nan, 0.0]])}, "row 0 has nan"),
-        ({"c": 0.0}, "needs c > 0"),
+        ({"c": -1.0}, "c must be 0 or more, got c = -1"),
+        ({"z": np.array([[0.0, 0.0], [np.inf, 0.0]]), "c": 0.0}, "finite coordinates, but row 1 has"),
         ({"color": "x"}, "no column 'x'"),
         ({"labels": ["a"]}, "1 names for 2 points"),
         ({"scale": [1.0, -1.0]}, "2 numbers above 0"),
@@ -178,9 +179,6 @@ def test_runs_that_cannot_be_shown_are_refused(fitted: tuple[Run, ArrayTable]) -
         view_run(run, table, features=["gene 9"])
     with pytest.raises(ValueError, match="2 × 2 needs 4 columns, the table has 6"):
         view_run(run, table, image_shape=(2, 2))
-    flat = train(table, {"d": 2, "c": 0.0, "hidden": (8,)}, TrainConfig(max_epochs=1))
-    with pytest.raises(ValueError, match=r"Euclidean \(c = 0\)"):
-        view_run(flat, table)
 
 
 def test_files_become_a_page(fitted: tuple[Run, ArrayTable], tmp_path: Path) -> None:

@@ -160,10 +160,10 @@ def tree(
         if file.suffix.lower() != ".html":
             drawn = shown if file.suffix.lower() in (".nwk", ".newick") else found
             write_tree(drawn, file, names=names, id_column=table.name_column, groups=made)
-        elif fitted is None or fitted.model.ball.is_euclidean:  # there is no disc beside the tree
+        elif fitted is None:  # there is no map beside the tree
             told_labels = table.read_labels()
             columns = None if told_labels is None else {label or "label": told_labels}
-            save_page(view_tree(shown, columns, called, title=title_of(path)), file, "tree")
+            save_page(view_tree(shown, columns, called, rows=table, title=title_of(path)), file, "tree")
         else:
             called_groups = made.names if levels is not None or text is not None else ()
             page = view_run(fitted, table, tree=shown, levels=called_groups, title=title_of(path))

@@ -145,9 +145,10 @@ def project(z: Tensor, ball: PoincareBall) -> Projection:
     # An eigenvector's sign is chance: the largest entry is made positive, so that a map looks the same every time.
     largest = axes.gather(0, axes.abs().argmax(0, keepdim=True))
     kept = float(values[-2:].sum() / values.sum().clamp_min(torch.finfo(values.dtype).tiny))
+    way = "PCA" if ball.is_euclidean else "tangent-space PCA at the Fréchet mean, which is the disc's center"
     note = (
-        f"The {d}-dimensional embedding is projected: tangent-space PCA at the Fréchet mean, which is the disc's "
-        f"center. The two axes keep {100 * kept:.0f} % of the squared distances from it."
+        f"The {d}-dimensional embedding is projected: {way}. The two axes keep {100 * kept:.0f} % of the squared "
+        "distances from the mean."
     )
     return Projection((v @ (axes * largest.sign())).numpy(), note)
 

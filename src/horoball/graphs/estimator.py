@@ -336,8 +336,6 @@ class PoincareGraphVAE(ShownInNotebooks, BaseEstimator):
         from horoball.viewer.disc import view_points
 
         check_is_fitted(self, "run_")
-        if self.run_.model.ball.is_euclidean:
-            raise ValueError("The model is Euclidean (c = 0): there is no disc to show. Fit one with c > 0.")
         graph = transitive_reduction(self.graph_) if self.run_.record.model.transitive else self.graph_
         if columns is None:
             columns = {"degree": torch.bincount(graph.edges.flatten(), minlength=graph.nodes).numpy()}

@@ -214,7 +214,7 @@ def view(
     Args:
         z: Ball coordinates, √c|z| < 1, shape (n, d), as `PoincareVAE.transform` returns them. More than two dimensions
             are projected, and the page says so.
-        c: Minus the curvature, above 0.
+        c: Minus the curvature; 0 shows a plane, which is moved and zoomed without a bend.
         columns: Values to show and to color by: a dict from names to arrays, or a pandas or polars data frame.
         labels: Names of the points, to search for.
         color: Name of the column that colors the points at first; the first one without it.
@@ -237,15 +237,17 @@ def view(
         >>> view(z, columns={"type": ["root", "leaf", "leaf"]}, labels=["a", "b", "c"])
         View(... characters)
     """
-    if not (math.isfinite(c) and c > 0):
-        raise ValueError(f"view shows the Poincaré disc and needs c > 0, got c = {c:g}.")
+    if not (math.isfinite(c) and c >= 0):
+        raise ValueError(f"view shows the Poincaré disc, or a plane for c = 0: c must be 0 or more, got c = {c:g}.")
     check_unmasked(z, "z")
     x = torch.as_tensor(np.asarray(z.detach().cpu() if hasattr(z, "detach") else z, np.float64))
     if x.dim() != 2 or 0 in x.shape:
         raise ValueError(f"view expects points of shape (n, d), got {tuple(x.shape)}.")
-    outside = ~((c * x.square().sum(-1)) < 1)  # true of NaN too
+    outside = ~((c * x.square().sum(-1)) < 1)  # true of NaN too, and of c = 0 of infinity
     if outside.any():
         row = int(outside.nonzero()[0, 0])
+        if c == 0:
+            raise ValueError(f"view expects finite coordinates, but row {row} has {x[row].tolist()[:5]}.")
         norm = float(math.sqrt(c) * x[row].norm())
         raise ValueError(
             f"view expects points inside the ball, sqrt(c)·|z| < 1, but row {row} has {norm:.9g}. Is c right, and are "

@@ -303,7 +303,11 @@ def add_points(payload: Payload, points: np.ndarray, c: float) -> None:
         >>> np.frombuffer(payload.data, "<u4")[-1] == 2**30  # a quarter of a turn
         np.True_
     """
-    radius = np.sqrt(c) * np.hypot(points[:, 0], points[:, 1])
+    if c == 0:  # a plane has no origin to keep: polar coordinates are about the middle of what is shown
+        middle = (points.min(0) + points.max(0)) / 2
+        payload.meta["center"] = middle.tolist()
+        points = points - middle
+    radius = (np.sqrt(c) if c > 0 else 1.0) * np.hypot(points[:, 0], points[:, 1])
     turns = np.arctan2(points[:, 1], points[:, 0]) / (2 * np.pi)
     angle = np.rint(turns * 2.0**32).astype(np.int64) & 0xFFFFFFFF
     payload.meta |= {

@@ -52,7 +52,7 @@ def view_run(
         labels: Names of the rows, to search for; the ids of the table if not given.
         image_shape: (h, w) or (h, w, 3) where a row is a picture: rows are then shown as thumbnails.
         edges: Pairs of row numbers to join by geodesics, shape (m, 2).
-        tree: A tree of the rows, shown beside the disc and in it; alone where the model is Euclidean.
+        tree: A tree of the rows, shown beside the map and in it.
         levels: Names of the group of each row, from coarse to fine, such as `Taxonomy.names`; see `horoball.view`.
         details: How many of the table's columns the page holds, to say what sets a branch or a selection apart; see
             `horoball.view`.
@@ -68,8 +68,6 @@ def view_run(
         >>> view_run(run, table, features=["x0"])
         View(... characters)
     """
-    if run.model.ball.is_euclidean:
-        raise ValueError("The model is Euclidean (c = 0): there is no disc to show. Fit one with c > 0.")
     features = [name for name in features if name != run.label]  # which is shown anyway
     missing = [name for name in features if name not in table.columns]
     if missing:
@@ -216,8 +214,6 @@ def view_graph_files(run: Path, output: Path | None = None, *, title: str | None
         View(... characters)
     """
     fitted = GraphRun.load(run)
-    if fitted.model.ball.is_euclidean:
-        raise ValueError("The model is Euclidean (c = 0): there is no disc to show. Fit one with c > 0.")
     graph = transitive_reduction(fitted.graph) if fitted.record.model.transitive else fitted.graph
     degree = torch.bincount(graph.edges.flatten(), minlength=graph.nodes)
     return view_points(

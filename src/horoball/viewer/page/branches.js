@@ -203,8 +203,8 @@ function branchRow(v, whole = false) {
     box.append(make("p", `Chance: ${flat} a support of up to ${clades.chance[v].toFixed(2)}.`, "hint"));
   }
   if (clades.verdict) {
-    const verdict = term("verdict", "p", "hint");
-    verdict.append(` on the whole tree: ${clades.verdict}`);
+    const verdict = make("p", "The ", "hint");
+    verdict.append(term("verdict", "span"), ` on the whole tree: ${clades.verdict}`);
     box.append(verdict);
   }
   box.append(apartCard(rowsOfBranch(v)));

@@ -31,6 +31,9 @@ const hasDisc = Boolean(meta.radius); // a tree can be shown without coordinates
 const rootC = Math.sqrt(meta.c || 1);
 const radii = hasDisc ? arrayAt(meta.radius) : null;
 const turns = hasDisc ? arrayAt(meta.angle) : null;
+// A map of curvature 0 is a plane: places are shown at their distance over `reach`, and moving is panning, never a bend.
+const isFlat = hasDisc && meta.c === 0;
+const reach = isFlat ? 1.04 * radii.reduce((most, r) => Math.max(most, r), 0) || 1 : 1;
 const edges = meta.edges ? arrayAt(meta.edges) : new Uint32Array(0);
 const names = meta.names || null;
 
@@ -40,8 +43,9 @@ const scaleOf = (i) => meta.scale.low * Math.pow(meta.scale.high / meta.scale.lo
 const nameOf = (i) => (names ? names[i] : `row ${i}`);
 const angleOf = (i) => (turns[i] / TURN) * 2 * Math.PI;
 
-// Ball coordinates, in units where the ball has radius 1/√c.
-const ballOf = (i) => polar(Math.tanh(radii[i] / 2) / rootC, angleOf(i));
+// Ball coordinates, in units where the ball has radius 1/√c; of c = 0 they are half of what distances are measured in.
+const ballOf = (i) => (isFlat ? times(add(meta.center, polar(radii[i], angleOf(i))), 0.5) : polar(Math.tanh(radii[i] / 2) / rootC, angleOf(i)));
+const ORIGIN = isFlat ? "distance from the middle" : "distance from origin";
 
 // Codes of one byte as numbers, see Note [Compared]: even steps, or steps that grow away from the middle.
 function decoded({ low, high, last, middle, spread }) {
@@ -63,7 +67,7 @@ const columns = meta.columns.map((column) => {
   return { ...column, values, known, get, text };
 });
 const clades = meta.tree ? readTree(meta.tree) : null;
-if (hasDisc) columns.push({ name: "distance from origin", kind: "number", own: true, get: (i) => radii[i] / rootC });
+if (hasDisc) columns.push({ name: ORIGIN, kind: "number", own: true, get: (i) => radii[i] / rootC });
 if (clades) columns.push({ name: "depth in the tree", kind: "number", own: true, get: (i) => clades.depth[clades.leafOf(i)] });
 if (scaleSteps) columns.push({ name: "posterior scale", kind: "number", own: true, get: scaleOf });
 for (const column of columns) column.text ||= (i) => formatted(column.get(i));

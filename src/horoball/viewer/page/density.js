@@ -5,22 +5,23 @@ const DENSITY_ROWS = 3000; // that tell the density, a fair sample
 const CELLS = 150; // along the longer side of the grid
 const KERNEL_PIXELS = 16; // that a kernel reaches at least
 
-// The kernel at distance d is (1 − sinh²(d/2) / reach)² where that is above 0. Its reach follows the distances to near
+// The kernel at distance d is (1 − sinh²(d/2) / wide)² where that is above 0, on a plane (1 − d² / wide)². Its width follows the distances to near
 // neighbors, so that a table of ten groups shows ten hills; levels are densities at the points themselves.
+const spreadOf = (distance) => (isFlat ? (distance / reach) ** 2 : Math.sinh(distance / 2) ** 2);
 function densityOf() {
   const rows = [];
   for (let k = 0, i = 0; k < n && rows.length < DENSITY_ROWS; k++, i = (i + stride) % n) if (allowed(i)) rows.push(i);
   const spots = rows.slice(0, 250);
-  const gaps = spots.map((i) => Float64Array.from(rows, (j) => Math.sinh(apart(i, j) / 2) ** 2));
+  const gaps = spots.map((i) => Float64Array.from(rows, (j) => spreadOf(apart(i, j))));
   const near = Float64Array.from(gaps, (row) => row.slice().sort()[Math.min(rows.length - 1, 4 + Math.round(0.005 * rows.length))]).sort();
-  const reach = Math.max(1e-4, 8 * near[near.length >> 1]);
-  const heights = gaps.map((row) => row.reduce((sum, u) => sum + Math.max(0, 1 - u / reach) ** 2, 0)).sort((a, b) => b - a);
+  const wide = Math.max(isFlat ? 1e-9 : 1e-4, 8 * near[near.length >> 1]);
+  const heights = gaps.map((row) => row.reduce((sum, u) => sum + Math.max(0, 1 - u / wide) ** 2, 0)).sort((a, b) => b - a);
   const levels = SHARES.map((share) => heights[Math.floor(share * (heights.length - 1))]);
-  return { rows, reach, levels: levels.filter((level, k) => k === 0 || level > 1.05 * levels[k - 1]) };
+  return { rows, wide, levels: levels.filter((level, k) => k === 0 || level > 1.05 * levels[k - 1]) };
 }
 
 // The density on a grid over what is seen of the shown disc, a part of a window beyond its edges too.
-function densityGrid({ rows, reach }) {
+function densityGrid({ rows, wide }) {
   const margin = 0.15 * size.width;
   const [left, top] = toDisc([-margin, -margin]).map((x) => Math.max(-1, Math.min(1, x)));
   const [right, bottom] = toDisc([size.width + margin, size.height + margin]).map((x) => Math.max(-1, Math.min(1, x)));
@@ -29,7 +30,7 @@ function densityGrid({ rows, reach }) {
   const at = (a, b) => [left + a * step, bottom + b * step];
   const values = new Float64Array(across * down);
   const least = KERNEL_PIXELS / unit();
-  const distance = 2 * Math.asinh(Math.sqrt(reach));
+  const distance = isFlat ? reach * Math.sqrt(wide) : 2 * Math.asinh(Math.sqrt(wide));
   for (const i of rows) {
     const w = shownAt(i);
     const own = circleAround(w, distance);
@@ -44,8 +45,8 @@ function densityGrid({ rows, reach }) {
       const y = bottom + b * step;
       for (let a = a0; a <= a1; a++) {
         const x = left + a * step;
-        const rest = 1 - x * x - y * y;
-        const k = 1 - ((x - w[0]) ** 2 + (y - w[1]) ** 2) / (small ? least * least : rest * w[2] * reach);
+        const rest = isFlat ? 1 : 1 - x * x - y * y;
+        const k = 1 - ((x - w[0]) ** 2 + (y - w[1]) ** 2) / (small ? least * least : rest * w[2] * wide);
         if (k > 0 && rest > 0) values[a + across * b] += k * k;
       }
     }

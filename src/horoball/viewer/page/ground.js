@@ -14,6 +14,7 @@ function grid() {
   const origin = place(frame, 0, 0);
   const rings = gridRadii().map((distance) => ({ distance, ...circleAround(origin, distance * rootC) }));
   const spokes = [0, 1, 2, 3, 4, 5].map((k) => {
+    if (isFlat) return [0, Math.PI].map((turn) => polar(1, turn + (k * Math.PI) / 6));
     const ends = [0, Math.PI].map((turn) => apply(state.g, polar(1, turn + (k * Math.PI) / 6)));
     return ends.map((end) => times(end, 1 / abs(end)));
   });
@@ -65,7 +66,7 @@ function alongGeodesic(corners, p, q, wide) {
 }
 
 function drawGround(ratio) {
-  renderer.clear(parts(palette.ground));
+  renderer.clear(parts(isFlat ? palette.disc : palette.ground));
   const [center, radius] = [toScreen([0, 0]), unit()];
   const fill = [];
   for (const angle of angles(center, radius)) {
@@ -73,7 +74,7 @@ function drawGround(ratio) {
     const inner = Math.max(0, radius - 4 * Math.hypot(size.width, size.height));
     fill.push(...add(center, times(u, radius)), 0, ...add(center, times(u, inner)), 0);
   }
-  if (fill.length) renderer.strip(fill, parts(palette.disc), 0);
+  if (fill.length && !isFlat) renderer.strip(fill, parts(palette.disc), 0);
   const { rings, spokes } = grid();
   const lines = [];
   for (const ring of rings) alongCircle(lines, toScreen(ring.center), ring.radius * unit(), 0.5 + 0.5 / ratio);
@@ -81,5 +82,5 @@ function drawGround(ratio) {
   if (lines.length) renderer.strip(lines, parts(palette.grid), 0.5 + 0.5 * ratio);
   const rim = [];
   alongCircle(rim, center, radius, 0.7 + 0.5 / ratio);
-  if (rim.length) renderer.strip(rim, parts(palette.rim), 0.5 + 0.7 * ratio);
+  if (rim.length && !isFlat) renderer.strip(rim, parts(palette.rim), 0.5 + 0.7 * ratio);
 }

@@ -12,6 +12,7 @@ const placeOf = (event) => {
 // The pointer's place in the disc, kept off the rim, where a pixel is worth infinitely much.
 const held = (p) => {
   const w = toDisc(p);
+  if (isFlat) return w;
   return times(w, Math.min(1, 0.97 / Math.max(abs(w), 1e-9)));
 };
 
@@ -29,7 +30,7 @@ stage.addEventListener("pointerdown", (event) => {
   pointers.set(event.pointerId, p);
   hover(-1, p);
   if (lassoOn || event.shiftKey) state.lasso = [p];
-  drag = { start: p, g: state.g, moved: false, outside: abs(toDisc(p)) > 1 };
+  drag = { start: p, g: state.g, offset: state.offset, moved: false, outside: abs(toDisc(p)) > 1 };
 });
 
 stage.addEventListener("pointermove", (event) => {
@@ -53,6 +54,8 @@ stage.addEventListener("pointermove", (event) => {
   if (state.lasso) {
     state.lasso.push(p);
     requestDraw();
+  } else if (isFlat) {
+    pan(drag.offset, sub(p, drag.start));
   } else if (drag.outside) {
     const turn = (q) => Math.atan2(toDisc(q)[1], toDisc(q)[0]);
     setView(compose(rotation(turn(p) - turn(drag.start)), drag.g));
@@ -61,6 +64,11 @@ stage.addEventListener("pointermove", (event) => {
     setView(compose(transvection(held(drag.start), held(p)), drag.g));
   }
 });
+
+// Moves the plane by some pixels.
+function pan(offset, [x, y]) {
+  setView(state.g, state.zoom, add(offset, [x / size.radius, -y / size.radius]));
+}
 
 function pinch(id, before, now) {
   const other = [...pointers].find(([key]) => key !== id)[1];
@@ -97,7 +105,7 @@ stage.addEventListener("dblclick", (event) => {
   if (i >= 0) {
     pin(i);
     goTo(i);
-  } else if (abs(toDisc(p)) < 1) {
+  } else if (isFlat || abs(toDisc(p)) < 1) {
     recenter(held(p));
   }
 });
@@ -117,7 +125,10 @@ const ARROWS = { ArrowLeft: [1, 0], ArrowRight: [-1, 0], ArrowUp: [0, -1], Arrow
 
 stage.addEventListener("keydown", (event) => {
   if (event.target !== stage || event.ctrlKey || event.metaKey || event.altKey) return;
-  if (ARROWS[event.key]) {
+  if (ARROWS[event.key] && isFlat) {
+    const [x, y] = times(ARROWS[event.key], (event.shiftKey ? 0.6 : 0.2) * size.radius);
+    pan(state.offset, [x, -y]);
+  } else if (ARROWS[event.key]) {
     // The middle of the screen moves, by a tenth of what is seen there.
     const w = held(middle());
     const step = times(ARROWS[event.key], ((event.shiftKey ? 0.3 : 0.1) * (1 - abs2(w))) / Math.max(1, state.zoom));
@@ -139,7 +150,7 @@ document.addEventListener("keydown", (event) => {
     box.select();
     event.preventDefault();
   } else if (event.key === "?" && !typing) {
-    element("help").showModal();
+    showHelp();
     event.preventDefault();
   } else if (event.key === "Escape" && !element("help").open) {
     state.lasso = null;

@@ -40,7 +40,7 @@ function restore() {
   const view = numbers("view");
   if (view.length !== 6 || !view.every(Number.isFinite) || view[0] < 0) return;
   const [radius, angle, spin, zoom, x, y] = view;
-  setView(fromCenter({ radius: Math.min(radius, FARTHEST), angle, spin }), zoom, [x, y]);
+  setView(isFlat ? IDENTITY : fromCenter({ radius: Math.min(radius, FARTHEST), angle, spin }), zoom, [x, y]);
 }
 
 // Written a moment after the last change. A frame may refuse it; then there is no link.

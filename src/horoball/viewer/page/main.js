@@ -1,5 +1,7 @@
 // Everything put together.
 
+const MAP = isFlat ? "Map" : "Poincaré disc";
+
 function setTheme(next) {
   state.theme = next;
   readPalette();
@@ -10,16 +12,16 @@ function setTheme(next) {
 
 function start() {
   readPalette();
-  document.title = element("title").textContent = meta.title || (hasDisc ? "Poincaré disc" : "Tree");
+  document.title = element("title").textContent = meta.title || (hasDisc ? MAP : "Tree");
   const rows = `${n.toLocaleString("en-GB")} ${hasDisc ? "point" : "row"}${n === 1 ? "" : "s"}`;
   const links = edges.length ? `, ${(edges.length / 2).toLocaleString("en-GB")} edges` : "";
   const leaves = clades ? `, tree of ${clades.leaves.toLocaleString("en-GB")} leaves` : "";
-  element("about").textContent = `${rows}${links}${hasDisc ? `, curvature −${formatted(meta.c)}` : ""}${leaves}`;
+  element("about").textContent = `${rows}${links}${isFlat ? ", flat (curvature 0)" : hasDisc ? `, curvature −${formatted(meta.c)}` : ""}${leaves}`;
   element("note").textContent = meta.note;
   element("note").hidden = !meta.note;
   stage.setAttribute(
     "aria-label",
-    `Map of ${rows} in the Poincaré disc. Arrow keys move, plus and minus zoom, Enter reads the point nearest to the ` +
+    `Map of ${rows} ${isFlat ? "on a plane" : "in the Poincaré disc"}. Arrow keys move, plus and minus zoom, Enter reads the point nearest to the ` +
       "middle, slash searches, question mark shows help.",
   );
   element("link").hidden = location.protocol === "about:"; // a notebook's frame has no address of its own
@@ -32,6 +34,9 @@ function start() {
   element("options").hidden = !clades && (!hasDisc || (n < 20 && !edges.length && !meta.images && !named));
   welcome();
   fillTerms();
+  for (const part of document.querySelectorAll(".of-disc")) part.hidden = isFlat;
+  for (const part of document.querySelectorAll(".of-plane")) part.hidden = !isFlat;
+  for (const part of document.querySelectorAll(".of-tree")) part.hidden = !clades;
   element("hint").hidden = !hasDisc;
   box.placeholder = names ? "Search by name" : "Search by row";
   box.setAttribute("aria-label", box.placeholder);
@@ -50,12 +55,21 @@ function start() {
   if (hasDisc) setTimeout(() => (kdTree ||= buildTree()), 200); // before the first hover needs it
 }
 
+// From its beginning, though the focus goes to the button at its end.
+function showHelp() {
+  element("help").showModal();
+  element("help").scrollTop = 0;
+}
+
 // Three lines for those who have not seen a disc before, until the first move.
 function welcome() {
   if (!hasDisc || location.hash) return; // a link leads to something, and should show it
   element("welcome").hidden = false;
+  // A press in the panel does not count: what is under the pointer would move away before it is released.
   for (const event of ["pointerdown", "wheel", "keydown"]) {
-    window.addEventListener(event, () => (element("welcome").hidden = true), { once: true, passive: true });
+    for (const part of event === "keydown" ? [window] : [stage, element("tree")]) {
+      part.addEventListener(event, () => (element("welcome").hidden = true), { once: true, passive: true });
+    }
   }
 }
 
@@ -72,7 +86,7 @@ element("out").addEventListener("click", () => zoomAbout(middle(), 1 / 1.4));
 element("png").addEventListener("click", exportPng);
 element("svg").addEventListener("click", exportSvg);
 element("link").addEventListener("click", copyLink);
-element("keys").addEventListener("click", () => element("help").showModal());
+element("keys").addEventListener("click", showHelp);
 element("close").addEventListener("click", () => element("help").close());
 element("all").addEventListener("click", () => showAll(true));
 element("none").addEventListener("click", () => showAll(false));

@@ -84,6 +84,7 @@ function frameOf(g) {
 // Where a point is shown: [x, y, 1 − x² − y²]. With δ the angle between the point and the view's center, both seen
 // from the origin, all cancellation is in r − r₀ and in δ, which are exact; the shader does the same in float32.
 function place(frame, radius, turn) {
+  if (isFlat) return [...polar(radius / reach, (turn / TURN) * 2 * Math.PI), 1];
   const delta = ((((turn - frame.whole) | 0) - frame.rest) * 2 * Math.PI) / TURN;
   const s = Math.sin(delta / 2);
   const bend = [-2 * s * s, Math.sin(delta)]; // exp(iδ) − 1
@@ -98,6 +99,7 @@ function place(frame, radius, turn) {
 
 // The Euclidean circle that is the hyperbolic circle of a radius around a shown point [x, y, 1 − x² − y²].
 function circleAround(w, radius) {
+  if (isFlat) return { center: [w[0], w[1]], radius: radius / reach };
   const t = Math.tanh(radius / 2);
   const rest = 1 - t * t * (1 - w[2]);
   return { center: times(w, (1 - t * t) / rest), radius: (t * w[2]) / rest };
@@ -105,6 +107,7 @@ function circleAround(w, radius) {
 
 // The geodesic from p to q as a circle at right angles to the rim; null where it is straight.
 function circleThrough(p, q) {
+  if (isFlat) return null;
   const det = 2 * (p[0] * q[1] - p[1] * q[0]);
   const u = 1 + abs2(p);
   const v = 1 + abs2(q);

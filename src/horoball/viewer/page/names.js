@@ -6,7 +6,7 @@ const SAMPLE = 40; // rows that tell where a group is densest and how far it rea
 function groupsOf(column) {
   if (column.groups) return column.groups;
   const groups = column.categories.map((name, k) => ({ name, k, count: 0, sum: [0, 0], rows: [], anchor: -1, spread: 0 }));
-  const klein = (i) => polar(Math.tanh(radii[i]), angleOf(i)); // where straight lines are straight, and means make sense
+  const klein = (i) => polar(isFlat ? radii[i] / reach : Math.tanh(radii[i]), angleOf(i)); // where straight lines are straight, and means make sense
   for (let i = 0; i < n; i++) {
     const group = groups[column.get(i)];
     group.sum = add(group.sum, klein(i));
@@ -30,6 +30,7 @@ function namedColumns() {
 
 // The distance of two rows, in units of the disc of curvature −1.
 function apart(i, j) {
+  if (isFlat) return abs(sub(polar(radii[i], angleOf(i)), polar(radii[j], angleOf(j))));
   const [a, b] = [Math.min(radii[i], 300), Math.min(radii[j], 300)];
   const [gap, turn] = [Math.sinh((a - b) / 2), Math.sin((angleOf(i) - angleOf(j)) / 2)];
   return 2 * Math.asinh(Math.sqrt(gap * gap + Math.sinh(a) * Math.sinh(b) * turn * turn));

@@ -7,7 +7,7 @@ function buildTree() {
   const x = [new Float64Array(n), new Float64Array(n)];
   for (let i = 0; i < n; i++) {
     ids[i] = i;
-    const t = Math.tanh(radii[i] / 2);
+    const t = isFlat ? radii[i] / reach : Math.tanh(radii[i] / 2);
     x[0][i] = t * Math.cos(angleOf(i));
     x[1][i] = t * Math.sin(angleOf(i));
   }

@@ -19,7 +19,7 @@ function distances(context) {
   for (const { distance, center, radius } of grid().rings) {
     const lowest = [center[0], center[1] - radius];
     const [x, y] = toScreen(lowest);
-    if (radius * unit() > 22 && abs(lowest) < 0.985) context.fillText(formatted(distance), x + 3, y - 3);
+    if (radius * unit() > 22 && (isFlat || abs(lowest) < 0.985)) context.fillText(formatted(distance), x + 3, y - 3);
   }
 }
 

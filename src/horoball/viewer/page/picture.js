@@ -89,16 +89,16 @@ function svg() {
   const root = document.createElementNS(SPACE, "svg");
   const about = { width, height, viewBox: `0 0 ${width} ${height}`, "font-family": "system-ui, sans-serif" };
   for (const [name, value] of Object.entries(about)) root.setAttribute(name, value);
-  node(root, "title", {}, meta.title || "Poincaré disc");
-  node(root, "rect", { width, height, fill: palette.ground });
+  node(root, "title", {}, meta.title || MAP);
+  node(root, "rect", { width, height, fill: isFlat ? palette.disc : palette.ground });
   const disc = (parent, center, radius, paint) => {
     const [cx, cy] = toScreen(center).map(round);
     node(parent, "circle", { cx, cy, r: round(radius * unit()), ...paint });
   };
-  disc(root, [0, 0], 1, { fill: palette.disc, stroke: palette.rim, "stroke-width": 1.25 });
+  if (!isFlat) disc(root, [0, 0], 1, { fill: palette.disc, stroke: palette.rim, "stroke-width": 1.25 });
   const clip = node(node(root, "defs", {}), "clipPath", { id: "disc" });
   disc(clip, [0, 0], 1, {});
-  const inner = node(root, "g", { "clip-path": "url(#disc)", fill: "none" });
+  const inner = node(root, "g", { ...(isFlat ? {} : { "clip-path": "url(#disc)" }), fill: "none" });
   const { rings, spokes } = grid();
   for (const ring of rings) disc(inner, ring.center, ring.radius, { stroke: palette.grid });
   node(inner, "path", { d: spokes.map(([p, q]) => arcPath(p, q)).join(""), stroke: palette.grid });

@@ -97,6 +97,7 @@ function createRenderer(canvas) {
     gl.uniform1ui(at.turn_center, frame.whole);
     gl.uniform1f(at.turn_rest, frame.rest);
     gl.uniform2f(at.spin, frame.spin[0], frame.spin[1]);
+    gl.uniform1f(at.reach, isFlat ? reach : 0);
     gl.uniform4f(at.screen, ...screen);
   }
 

@@ -108,6 +108,10 @@ function animate(step, time = 450) {
 // Brings what is shown at w to the middle; `goal`, where that is in the data's disc, makes the end exact.
 function recenter(w, goal) {
   const [g, offset] = [state.g, state.offset];
+  if (isFlat) {
+    const end = times([w[0], w[1]], -state.zoom);
+    return animate((t) => setView(g, state.zoom, add(times(offset, 1 - t), times(end, t))));
+  }
   const start = times([w[0], w[1]], Math.min(1, (1 - 1e-13) / Math.max(abs([w[0], w[1]]), 1e-300)));
   animate((t) => {
     const there = compose(translation(partOf(start, 1 - t)), compose(translation(times(start, -1)), g));
@@ -143,5 +147,5 @@ function pick(p, reach = 10) {
   kdTree ||= buildTree();
   const q = toDisc(p);
   const rho = (pointSize() / 2 + reach) / unit();
-  return abs(q) > 1 + rho ? -1 : nearest(kdTree, state.g, q, rho, allowed);
+  return abs(q) > 1 + rho && !isFlat ? -1 : nearest(kdTree, state.g, q, rho, allowed);
 }

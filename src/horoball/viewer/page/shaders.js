@@ -10,7 +10,13 @@ uniform float turn_rest;
 uniform vec2 spin;
 uniform vec4 screen;      // from the disc to clip space: scale, offset
 
+uniform float reach;      // of a flat map: the distance shown at the rim of the window; 0 for the disc
+
 vec3 shown(float radius, uint turn) {
+  if (reach > 0.0) {
+    float angle = float(int(turn)) * 1.4629180792671596e-9;
+    return vec3(radius / reach * vec2(cos(angle), sin(angle)), 1.0);
+  }
   float delta = (float(int(turn - turn_center)) - turn_rest) * 1.4629180792671596e-9;
   float h = 0.5 * delta, q = h * h;
   // Hardware sines have an absolute error; the sine of a small angle is wanted to a relative one.
@@ -78,7 +84,8 @@ void main() {
   vec2 space = 2.0 * (m.x * p.xy + m.y * q.xy), apart = p.xy - q.xy;
   float norm = m.x * m.x * p.z * p.z + m.y * m.y * q.z * q.z + 2.0 * m.x * m.y * (p.z * q.z + 2.0 * dot(apart, apart));
   strength = texelFetch(seen, at, 0).r;
-  gl_Position = strength == 0.0 ? vec4(2.0, 2.0, 2.0, 1.0) : on_screen(space / (time + sqrt(norm)));
+  vec2 at_step = reach > 0.0 ? mix(p.xy, q.xy, s * s) : space / (time + sqrt(norm));
+  gl_Position = strength == 0.0 ? vec4(2.0, 2.0, 2.0, 1.0) : on_screen(at_step);
 }`;
 
 const EDGE_FRAGMENT = `#version 300 es

@@ -4,6 +4,11 @@
 // nothing cancels even far out: mass² = a² + b² + 2ab cosh d, and the new radius has sinh r = |sum of the space parts| / mass.
 function join(a, b) {
   if (!a.mass) return b;
+  if (isFlat) {
+    const mass = a.mass + b.mass;
+    const at = times(add(polar(a.mass * a.radius, a.angle), polar(b.mass * b.radius, b.angle)), 1 / mass);
+    return { mass, radius: abs(at), angle: Math.atan2(at[1], at[0]) };
+  }
   const delta = b.angle - a.angle;
   const gap = Math.sinh((a.radius - b.radius) / 2);
   const bend = Math.sin(delta / 2);
@@ -20,7 +25,7 @@ function jointsOf() {
   const sums = Array.from({ length: clades.nodes }, () => ({ mass: 0, radius: 0, angle: 0 }));
   for (let i = 0; i < n; i++) {
     const leaf = clades.leafOf(i);
-    sums[leaf] = join(sums[leaf], { mass: 1, radius: Math.min(radii[i], FARTHEST), angle: angleOf(i) });
+    sums[leaf] = join(sums[leaf], { mass: 1, radius: isFlat ? radii[i] : Math.min(radii[i], FARTHEST), angle: angleOf(i) });
   }
   for (let v = 0; v < clades.root; v++) if (sums[v].mass) sums[clades.parent[v]] = join(sums[clades.parent[v]], sums[v]);
   const radius = Float64Array.from(sums, (sum) => sum.radius);

@@ -13,7 +13,7 @@ const TERMS = {
   spread: "One standard deviation of a column over all rows; differences are given in spreads, so that columns can be compared.",
   medoid: "The row nearest to the average of its rows: the first of the typical rows.",
   "posterior scale": "How unsure the model is of a point's place: circles show one and two of them.",
-  "distance from origin": "How far a point is from the middle of the map at its start; often, but not always, the less typical the farther.",
+  "distance from origin": "How far a point is from the place that the map starts at, in units of the geometry.",
   density: "Points per unit of area of the geometry; lines enclose 95, 80, 60, 35 and 12 % of the points.",
   here: "Among these rows: the mean of a number, or the share that has a category or a word.",
   rest: "The same among all other rows.",
@@ -54,6 +54,7 @@ function fillTerms() {
     ...(clades && !clades.chance ? ["chance"] : []),
     ...(clades && !clades.verdict ? ["verdict"] : []),
     ...(hasDisc ? [] : ofDisc),
+    ...(isFlat ? ["rim", "distance from origin"] : []),
     ...(meta.levels ? [] : ["level"]),
     ...(scaleSteps ? [] : ["posterior scale"]),
   ]);
