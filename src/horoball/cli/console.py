@@ -11,6 +11,7 @@ import json
 import logging
 import math
 import os
+import shlex
 import sys
 import time
 import unicodedata
@@ -169,6 +170,16 @@ def say(text: object, style: str = "", *, every_rank: bool = False) -> None:
     """
     to = Console(stderr=True, markup=False, emoji=False) if every_rank else console
     to.print(Text(printable(text), style), soft_wrap=True)
+
+
+def command_line(*words: object) -> str:
+    """A command as a person can copy it: words with spaces or signs of the shell are quoted.
+
+    Example:
+        >>> command_line("horoball", "view", Path("my run"), "rows.csv")
+        "horoball view 'my run' rows.csv"
+    """
+    return shlex.join(map(str, words))
 
 
 def print_table(results: dict[str, Any]) -> None:

@@ -37,18 +37,31 @@ from horoball.cli.arguments import (
     number,
     posterior_name,
 )
-from horoball.cli.console import app, console, log_to_console, print_table, reports_errors, say
+from horoball.cli.console import app, command_line, console, log_to_console, print_table, reports_errors, say
 from horoball.options import FitOptions, given, help_of
 
 if TYPE_CHECKING:
+    from horoball.tables.table import Table
     from horoball.vae.options import TableRecord
     from horoball.vae.run import Run
 
-__all__ = ["show_run"]
+__all__ = ["say_columns", "show_run"]
 
 
-def show_run(run: Run, folder: Path) -> None:
-    """Print what a run is and how it went.
+def say_columns(table: Table) -> None:
+    """Say what the columns of a table are taken for, where they are of several kinds.
+
+    Example:
+        >>> import numpy as np
+        >>> from horoball.tables import read
+        >>> say_columns(read(np.zeros((3, 2))))
+    """
+    for line in [] if table.schema is None else ["Columns:", *(f"  {line}" for line in table.schema.lines())]:
+        say(line)
+
+
+def show_run(run: Run, folder: Path, *, kinds: bool = True) -> None:
+    """Print what a run is and how it went; and the kinds of its columns, unless they were said before.
 
     Example:
         >>> import torch
@@ -65,7 +78,7 @@ def show_run(run: Run, folder: Path) -> None:
     kept = run.kept
     results: dict[str, Any] = {"run": str(folder), "rows": record.rows, "columns": len(run.columns)}
     described = {column.name: f"{column.kind}: {column.reason}" for column in record.columns_of.columns}
-    results |= {"kinds": described} if described else {}
+    results |= {"kinds": described} if described and kinds else {}
     results |= {"posterior": record.model.posterior, "d": record.model.d, "c": run.model.ball.c_value}
     results |= {"likelihood": record.model.likelihood, "settings": _settings(record), "epochs": len(run.history)}
     results |= {"best epoch": int(kept["epoch"])} if "validation" in kept else {}
@@ -226,8 +239,7 @@ def fit(
             layer=layer or "auto",
             batch=batch or (),
         )
-        for line in [] if table.schema is None else ["Columns:", *(f"  {line}" for line in table.schema.lines())]:
-            say(line)
+        say_columns(table)
         model, config = table_fit(table, **options)
         progress: Progress = Silent() if quiet else shown(console)
         if tensorboard and int(os.environ.get("RANK", "0")) == 0:
@@ -238,4 +250,6 @@ def fit(
             raise KeyboardInterrupt(f"{stopped} Resume with the same command and --resume.") from None
         except KeyboardInterrupt:
             raise KeyboardInterrupt("Stopped before training began: nothing was written to resume from.") from None
-    show_run(run, output)
+    show_run(run, output, kinds=False)
+    verb, page = ("tree", "tree.html") if run.model.ball.is_euclidean else ("view", "map.html")  # which needs a disc
+    say(f"Next: {command_line('horoball', verb, output, data, '-o', page)}")

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated, Any
 
 import typer
@@ -24,6 +27,7 @@ from horoball.cli.arguments import (
     Output,
     Quiet,
     RunFolder,
+    Seed,
     TableFile,
     TableKind,
     VectorColumn,
@@ -33,8 +37,8 @@ from horoball.cli.arguments import (
     column_names,
     save_page,
 )
-from horoball.cli.console import app, bar, log_to_console, print_table, reports_errors, say
-from horoball.cli.fit import show_run
+from horoball.cli.console import app, bar, command_line, console, log_to_console, print_table, reports_errors, say
+from horoball.cli.fit import say_columns, show_run
 from horoball.options import FitOptions, given
 
 __all__: list[str] = []
@@ -227,33 +231,98 @@ def info(
 @app.command()
 @reports_errors
 def view(
-    run: RunFolder,
-    data: Data,
+    run: Annotated[Path, typer.Argument(help="The folder that `horoball fit` wrote; or the data alone.")],
     output: Output,
+    data: Annotated[str | None, typer.Argument(help="A file of rows, or a folder of .parquet files.")] = None,
     column: Annotated[list[str] | None, typer.Option(help="Column to color by as well; may be repeated.")] = None,
     names: Annotated[Path | None, typer.Option(help="Text file with the names of the rows, one per line.")] = None,
     image_shape: Annotated[
         str | None, typer.Option(help="Shape of the images, where rows are images, such as 28x28.")
     ] = None,
+    label: Annotated[
+        str | None, typer.Option(help="Of data alone: the column to color by first; a run knows its own.")
+    ] = None,
+    id_: Annotated[str | None, typer.Option("--id", help="Of data alone: the column with the names of rows.")] = None,
+    keep: Annotated[
+        Path | None, typer.Option("--run", help="Of data alone: the folder to keep the fitted model in.")
+    ] = None,
     na: Na = None,
     title: Annotated[str | None, typer.Option(help="Title of the page; default: the name of the file.")] = None,
     device: Device = None,
+    seed: Seed = 0,
     force: Force = False,
+    quiet: Quiet = False,
 ) -> None:
     """Write an interactive map: one HTML file with the Poincaré disc, which needs no network.
 
-    Example: horoball view run cells.csv -o map.html
+    Of data alone, a model is fitted first, as `horoball fit` does; --run keeps it for other commands.
+
+    Example: horoball view cells.csv -o map.html --label type
     """
     from horoball.tables.cell_values import gap_words
     from horoball.viewer.run import view_files
 
+    path = str(run) if data is None else data
     options: dict[str, Any] = {"features": column or (), "names": names, "image_shape": image_shape, "title": title}
     options |= {"na": gap_words(na)} | ({} if device is None else {"device": device})
-    check_outputs(output, force=force, reads=[data, names], run=run, command="view")
+    check_outputs(output, force=force, reads=[path, names], run=keep if data is None else run, command="view")
     check_page(output)
-    page = view_files(run, data, **options)
+    if data is None:
+        with _fitted_to(
+            path, keep, label=label, ids=id_, na=gap_words(na), device=device, seed=seed, quiet=quiet
+        ) as folder:
+            page = view_files(folder, path, **options)
+    elif label is not None or id_ is not None or keep is not None:
+        raise ValueError("--label, --id and --run are for data alone: a run knows how its rows are read.")
+    else:
+        page = view_files(run, path, **options)
     save_page(page, output, "view")
     say(f"{len(page.html.encode()) / 1000:,.0f} kB: {output}")
+
+
+@contextmanager
+def _fitted_to(
+    data: str,
+    keep: Path | None,
+    *,
+    label: str | None,
+    ids: str | None,
+    na: Sequence[str],
+    device: str | None,
+    seed: int,
+    quiet: bool,
+) -> Iterator[Path]:
+    """The folder of a model that is fitted to a table as `horoball fit` does; one that is not kept is removed."""
+    from horoball.storage.whole import only_run
+    from horoball.tables.read import read
+    from horoball.training.loop import Interrupted
+    from horoball.training.progress import Silent, shown
+    from horoball.training.state import RUN_FILES, check_output_dir
+    from horoball.vae.options import table_fit
+    from horoball.vae.train import train
+
+    if Path(data).is_dir() and any((Path(data) / name).exists() for name in RUN_FILES):
+        raise ValueError(
+            f"{data} is the folder of a run: give the data after it, horoball view {data} DATA -o map.html."
+        )
+    log_to_console()
+    with ExitStack() as stack:
+        folder = keep or Path(stack.enter_context(TemporaryDirectory(prefix="horoball-"))) / "run"
+        stack.enter_context(only_run(folder if folder.is_dir() else None))
+        check_output_dir(folder, resume=False)
+        table = read(data, label, ids=ids, na=na)
+        say_columns(table)
+        asked: FitOptions = {"device": device, "seed": seed}
+        model, config = table_fit(table, **given(asked))
+        try:
+            progress = Silent() if quiet else shown(console)
+            train(table, model, config, folder, label=label, ids=ids, progress=progress)
+        except Interrupted as stopped:
+            again = command_line("horoball", "fit", data, "-o", folder, "--resume")
+            raise KeyboardInterrupt(f"{stopped} {f'Resume with: {again}' if keep else 'Nothing was kept.'}") from None
+        yield folder
+        if keep is not None:
+            say(f"The model is kept in {keep}. Next: {command_line('horoball', 'tree', keep, data, '-o', 'tree.html')}")
 
 
 @app.command()
@@ -319,11 +388,13 @@ def report(
 ) -> None:
     """Is the table hierarchical, and did geometry help? One HTML file, and its numbers as JSON beside it.
 
-    A hyperbolic model and a Euclidean baseline are trained with each seed and compared on rows that neither has seen.
+    What `horoball check` says of the table comes first. Then a hyperbolic model and a Euclidean baseline are trained
+    with each seed and compared on rows that neither has seen.
 
     Example: horoball report cells.csv -o report.html --label type
     """
     from horoball.report.analysis import make_report
+    from horoball.report.check import check as checked
     from horoball.report.page import is_report, numbers_of, write_report
     from horoball.storage.outputs import check_files
     from horoball.tables.cell_values import gap_words
@@ -334,6 +405,8 @@ def report(
     check_page(output)
     check_files((output, numbers_of(output)), reads=[data], replace=force or is_report(output))
     table = read(data, label, kind=kind.rows, ids=id_, na=gap_words(na), vectors=column)
+    for line in str(checked(table)).splitlines()[:-1]:  # the last says what to do next, which is this
+        say(line)
     # As `horoball fit` does.
     asked: FitOptions = {"d": dim, "hidden": hidden, "max_epochs": max_epochs, "device": device}
     model, config = table_fit(table, **given(asked))
