@@ -61,8 +61,6 @@ def test_a_fit_says_its_columns_once_and_ends_with_the_next_command(folder: Path
     assert "kinds" in json.loads(done("info", tmp_path / "run").stdout)
     following = told.stderr.splitlines()[-1]
     assert following == f"Next: horoball view {tmp_path / 'run'} '{folder / 'rows.csv'}' -o map.html"
-    flat = done("fit", folder / "rows.csv", "-o", tmp_path / "flat", "--c", "0", *FAST)
-    assert "Next: horoball tree " in flat.stderr.splitlines()[-1]
 
 
 def test_a_report_begins_with_the_check(folder: Path, tmp_path: Path) -> None:

@@ -251,5 +251,4 @@ def fit(
         except KeyboardInterrupt:
             raise KeyboardInterrupt("Stopped before training began: nothing was written to resume from.") from None
     show_run(run, output, kinds=False)
-    verb, page = ("tree", "tree.html") if run.model.ball.is_euclidean else ("view", "map.html")  # which needs a disc
-    say(f"Next: {command_line('horoball', verb, output, data, '-o', page)}")
+    say(f"Next: {command_line('horoball', 'view', output, data, '-o', 'map.html')}")
