@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from html import escape
-from typing import Any
 
-__all__ = ["LINES", "ShownInNotebooks", "facts_table", "html_table", "shares"]
+__all__ = ["LINES", "facts_table", "html_table"]
 
 LINES = 20  # of a table; print has them all
 _LONGEST = 200  # characters of a cell: a name may be a whole text
@@ -58,41 +57,8 @@ def facts_table(caption: str, facts: Mapping[str, object]) -> str:
     return html_table(caption, [(name, value) for name, value in facts.items() if value is not None])
 
 
-def shares(values: Mapping[str, float]) -> str:
-    """Shares by name, in percent.
-
-    Example:
-        >>> shares({"cat": 0.75, "dog": 0.25})
-        'cat 75%, dog 25%'
-    """
-    return ", ".join(f"{name} {share:.0%}" for name, share in values.items())
-
-
 def _text(value: object) -> str:
     text = str(value)
     text = text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
     inside = text.lstrip(" ")
     return "&emsp;" * (len(text) - len(inside)) + escape(inside)
-
-
-class ShownInNotebooks:
-    """A scikit-learn estimator that a notebook shows as a table once it is fitted, and as a diagram before.
-
-    `sklearn.set_config(display="text")` shows neither, as for any estimator.
-
-    Example:
-        >>> issubclass(ShownInNotebooks, object)
-        True
-    """
-
-    def _facts(self) -> dict[str, object] | None:
-        """What the table says; None before the fit."""
-        return None
-
-    def _repr_html_inner(self) -> str:  # what scikit-learn's `_repr_html_` gives
-        facts = self._facts()
-        return super()._repr_html_inner() if facts is None else facts_table(str(self), facts)  # type: ignore[misc]
-
-    def _repr_mimebundle_(self, **options: Any) -> dict[str, Any]:  # what a notebook asks for first
-        made: dict[str, Any] = super()._repr_mimebundle_(**options)  # type: ignore[misc]
-        return made | {"text/html": self._repr_html_inner()} if "text/html" in made else made

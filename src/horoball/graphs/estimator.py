@@ -16,7 +16,6 @@ from horoball.graphs.lineage import Lineage, Relatives, add_nodes
 from horoball.graphs.model import GraphConfig
 from horoball.graphs.read import read_graph
 from horoball.graphs.run import GRAPHS, GraphRun, graph_fit, train_graph
-from horoball.notebook import ShownInNotebooks
 from horoball.options import TreeOptions
 from horoball.storage.settings import called
 from horoball.training.config import TrainConfig
@@ -24,6 +23,7 @@ from horoball.training.progress import watched
 from horoball.trees.grow import MAX_LEAVES, grow
 from horoball.trees.tree import Tree
 from horoball.vae.options import stored_options
+from horoball.vae.rows import ShownInNotebooks
 from horoball.vae.tree import latent_source
 
 if TYPE_CHECKING:

@@ -25,7 +25,6 @@ from numpy.typing import ArrayLike
 from scipy.stats import binom, t
 from torch import Tensor
 
-from horoball.notebook import facts_table, shares
 from horoball.tables.cell_values import category_names
 from horoball.tables.frames import columns_of_frame, index_of
 from horoball.tables.numbers import check_unmasked
@@ -249,16 +248,22 @@ class Branch:
 
     def __str__(self) -> str:
         sure = "" if self.support is None else f", support {self.support:.2f}"
-        held = shares(self.labels)
+        held = self._composition
         apart = "; ".join(map(str, self.differences))
         parts = [f"node {self.node}: {self.rows:,} rows{sure}", *([held] if held else []), *([apart] if apart else [])]
         return " | ".join(parts)
 
+    @property
+    def _composition(self) -> str:
+        return ", ".join(f"{name} {share:.0%}" for name, share in self.labels.items())
+
     def _repr_html_(self) -> str:
+        from horoball.notebook import facts_table  # which a fit does not need
+
         facts: dict[str, object] = {
             "rows": f"{self.rows:,}",
             "support": None if self.support is None else f"{self.support:.2f}",
-            "labels": shares(self.labels) or None,
+            "labels": self._composition or None,
         }
         facts |= {one.column: str(one).removeprefix(f"{one.column} ") for one in self.differences}
         return facts_table(

@@ -36,7 +36,6 @@ from scipy.optimize import minimize
 from scipy.sparse import csr_matrix
 from scipy.special import expit, logit
 
-from horoball.notebook import LINES, html_table
 from horoball.plugins import require_pandas
 
 __all__ = ["Placed", "Placer", "calibration_error"]
@@ -139,6 +138,8 @@ class Placed:
         return f"Placed({self._counts})"
 
     def _repr_html_(self) -> str:
+        from horoball.notebook import LINES, html_table  # which a fit does not need
+
         sure = None if self.confidence is None else self.confidence[:LINES]
         top = Placed(self.path[:LINES], self.probability[:LINES], self.group_names, sure, self.coverage)
         places = [None] * len(top.path) if sure is None else top.deepest()

@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from horoball.notebook import html_table
 from horoball.plugins import require_pandas
 from horoball.tables.frames import columns_of_frame, index_of
 from horoball.trees.branches import differences
@@ -241,6 +240,8 @@ class Taxonomy:
         return f"Taxonomy({self._counts})"
 
     def _repr_html_(self) -> str:
+        from horoball.notebook import html_table  # which a fit does not need
+
         lines = [
             ("  " * level + group.name, f"{group.rows:,}", "" if group.support is None else f"{group.support:.2f}")
             for level, group in self._in_order()

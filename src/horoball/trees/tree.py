@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from horoball.notebook import facts_table
 from horoball.plugins import require_networkx, require_pandas
 from horoball.trees.chance import SURE, Chance, Judged
 from horoball.trees.levels import level_sizes, nested_groups
@@ -402,6 +401,8 @@ class Tree:
         return f"Tree({self._counts}; {self.method}, {self.source})"
 
     def _repr_html_(self) -> str:
+        from horoball.notebook import facts_table  # which a fit does not need
+
         facts = {"branches above chance": self._above_chance, "method": self.method, "distances": self.source}
         said = None if self.verdict is None else self.verdict.sentence
         return facts_table(f"Tree of {self._counts}", facts | {"verdict": said})

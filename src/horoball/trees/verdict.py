@@ -26,7 +26,6 @@ from scipy.cluster.hierarchy import linkage
 from scipy.spatial.distance import cdist, pdist
 
 from horoball.hierarchy.delta import fixed_sample, four_point
-from horoball.notebook import facts_table
 
 __all__ = ["ANSWERS", "LEVEL", "Answer", "Verdict", "nesting"]
 
@@ -89,6 +88,8 @@ class Verdict:
         return self._said if self.draws == 1 else f"{self._said}; in {self.agreed} of {self.draws} draws"
 
     def _repr_html_(self) -> str:
+        from horoball.notebook import facts_table  # which a fit does not need
+
         facts: dict[str, object] = {
             "branches above chance": self.branches,
             "in flat data": f"{self.flat:.1f}",

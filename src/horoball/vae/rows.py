@@ -1,4 +1,7 @@
-"""What PoincareVAE takes as rows: arrays, sparse matrices, data frames, Arrow tables, DuckDB relations."""
+"""What estimators have in common: what they take as rows, and what a notebook shows of them.
+
+Rows are arrays, sparse matrices, data frames, Arrow tables or DuckDB relations.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,6 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from horoball.notebook import ShownInNotebooks
 from horoball.tables.anndata import is_cells
 from horoball.tables.cell_values import gap_numbers, gap_words
 from horoball.tables.frames import gives_arrow
@@ -21,9 +23,35 @@ from horoball.tables.schema import ReadOptions, choose
 from horoball.tables.table import ArrayTable, Table
 from horoball.vae.run import Run
 
-__all__ = ["TakesRows"]
+__all__ = ["ShownInNotebooks", "TakesRows"]
 
 _log = logging.getLogger("horoball")
+
+
+class ShownInNotebooks:
+    """A scikit-learn estimator that a notebook shows as a table once it is fitted, and as a diagram before.
+
+    `sklearn.set_config(display="text")` shows neither, as for any estimator.
+
+    Example:
+        >>> from horoball import PoincareGraphVAE
+        >>> PoincareGraphVAE(max_epochs=1).fit([(0, 1)])._repr_html_()[:7]
+        '<table>'
+    """
+
+    def _facts(self) -> dict[str, object] | None:
+        """What the table says; None before the fit."""
+        return None
+
+    def _repr_html_inner(self) -> str:  # what scikit-learn's `_repr_html_` gives
+        from horoball.notebook import facts_table  # which a fit does not need
+
+        facts = self._facts()
+        return super()._repr_html_inner() if facts is None else facts_table(str(self), facts)  # type: ignore[misc]
+
+    def _repr_mimebundle_(self, **options: Any) -> dict[str, Any]:  # what a notebook asks for first
+        made: dict[str, Any] = super()._repr_mimebundle_(**options)  # type: ignore[misc]
+        return made | {"text/html": self._repr_html_inner()} if "text/html" in made else made
 
 
 class TakesRows(ShownInNotebooks, BaseEstimator):
