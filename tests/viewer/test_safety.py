@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from horoball.viewer import View, view
-from horoball.viewer.disc import SCRIPTS, TREE_SCRIPTS, _source
+from horoball.viewer.points import SCRIPTS, TREE_SCRIPTS, _source
 from tests.viewer.conftest import Open, spiral
 
 ATTACKS = (

@@ -10,16 +10,19 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from typer.testing import CliRunner
 
+from horoball import PoincareGraphVAE, PoincareVAE
+from horoball.cli import app
 from horoball.geometry import PoincareBall
 from horoball.geometry.coordinates import frechet_mean, project
 from horoball.tables import ArrayTable, read
 from horoball.training import TrainConfig
+from horoball.trees import Tree
 from horoball.vae.run import Run
 from horoball.vae.train import train
-from horoball.viewer import View, view, view_run
+from horoball.viewer import View, view, view_run, view_tree
 from horoball.viewer.payload import make_atlas
-from horoball.viewer.run import view_files
 
 
 def unpack(made: View) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
@@ -86,7 +89,7 @@ def test_one_scale_for_all_points_is_kept() -> None:
 )
 def test_what_cannot_be_shown_is_refused(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        view(**({"z": np.zeros((2, 2))} | options))
+        view(options.pop("z", np.zeros((2, 2))), **options)
 
 
 def test_a_page_is_written_to_its_path(tmp_path: Path) -> None:
@@ -188,12 +191,40 @@ def test_files_become_a_page(fitted: tuple[Run, ArrayTable], tmp_path: Path) -> 
     np.savetxt(tmp_path / "cells.csv", table.take(slice(None)).numpy(), delimiter=",", header=header, comments="")
     (tmp_path / "names.txt").write_text("".join(f"cell {k}\n" for k in range(120)))
     data, output = str(tmp_path / "cells.csv"), tmp_path / "map.html"
-    view_files(tmp_path / "run", data, output, names=tmp_path / "names.txt", features=["gene 1"], image_shape="2x3")
+    command = ["view", str(tmp_path / "run"), data, "-o", str(output), "--names", str(tmp_path / "names.txt")]
+    command += ["--column", "gene 1", "--image-shape"]
+    assert CliRunner().invoke(app, [*command, "2x3"]).exit_code == 0
     meta, _ = unpack(View(output.read_text(encoding="utf-8")))
     assert (meta["title"], meta["names"][119], meta["images"]["height"]) == ("cells", "cell 119", 2)
     assert [column["name"] for column in meta["columns"]] == ["gene 1"]  # this file has no labels
-    with pytest.raises(ValueError, match="such as 28x28, got 'big'"):
-        view_files(tmp_path / "run", data, output, image_shape="big")
+    refused = CliRunner().invoke(app, [*command, "big", "--force"])
+    assert refused.exit_code != 0
+    assert "such as 28x28, got 'big'" in " ".join(refused.output.split())
+
+
+def test_one_function_shows_everything(fitted: tuple[Run, ArrayTable]) -> None:
+    run, table = fitted
+    x = table.take(slice(None)).numpy()
+    shown, _ = unpack(view(run, table, features=["gene 2"]))
+    assert shown == unpack(view_run(run, table, features=["gene 2"]))[0]
+    assert "radius" in unpack(view(run, x, color="gene 1", features=["gene 1"]))[0]
+    model = PoincareVAE(max_epochs=1, hidden=(8,), random_state=0)
+    with pytest.raises(ValueError, match="PoincareVAE is not fitted yet"):
+        view(model, x)
+    assert unpack(view(model.fit(x), x))[0]["compared"]["of"] == 6
+    with pytest.raises(ValueError, match="shows rows: view"):
+        view(run)
+    tree = Tree.from_merges([[0, 1], [2, 3]], [1.0, 3.0])
+    assert view(tree).html == view_tree(tree).html
+    with pytest.raises(ValueError, match="tree without a map takes no scale="):
+        view(tree, scale=[1, 1, 1])
+    graph = PoincareGraphVAE(max_epochs=1, random_state=0).fit([(0, 1), (1, 2)])
+    for what in (graph, graph.run_):
+        told, _ = unpack(view(what))
+        assert told["edges"]["length"] == 4
+        assert told["columns"][0]["name"] == "degree"
+    with pytest.raises(ValueError, match="known, takes no c="):
+        view(graph, c=2.0)
 
 
 def test_a_picture_may_be_a_line() -> None:

@@ -256,10 +256,11 @@ def view_graph(
 
     Example: horoball graph view run -o map.html
     """
-    from horoball.viewer.run import view_graph_files
+    from horoball.graphs.run import GraphRun
+    from horoball.viewer import view as view_of
 
     check_outputs(output, force=force, run=run, command="graph view")
-    page = view_graph_files(run, title=title)
+    page = view_of(GraphRun.load(run), title=run.resolve().name if title is None else title)
     save_page(page, output, "graph view")
     say(f"{len(page.html.encode()) / 1000:,.0f} kB: {output}")
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -40,6 +40,9 @@ from horoball.cli.arguments import (
 from horoball.cli.console import app, bar, command_line, console, log_to_console, print_table, reports_errors, say
 from horoball.cli.fit import say_columns, show_run
 from horoball.options import FitOptions, given
+
+if TYPE_CHECKING:
+    from horoball.viewer.disc import View
 
 __all__: list[str] = []
 
@@ -260,7 +263,6 @@ def view(
     Example: horoball view cells.csv -o map.html --label type
     """
     from horoball.tables.cell_values import gap_words
-    from horoball.viewer.run import view_files
 
     path = str(run) if data is None else data
     options: dict[str, Any] = {"features": column or (), "names": names, "image_shape": image_shape, "title": title}
@@ -271,11 +273,11 @@ def view(
         with _fitted_to(
             path, keep, label=label, ids=id_, na=gap_words(na), device=device, seed=seed, quiet=quiet
         ) as folder:
-            page = view_files(folder, path, **options)
+            page = _page(folder, path, **options)
     elif label is not None or id_ is not None or keep is not None:
         raise ValueError("--label, --id and --run are for data alone: a run knows how its rows are read.")
     else:
-        page = view_files(run, path, **options)
+        page = _page(run, path, **options)
     save_page(page, output, "view")
     say(f"{len(page.html.encode()) / 1000:,.0f} kB: {output}")
 
@@ -323,6 +325,38 @@ def _fitted_to(
         yield folder
         if keep is not None:
             say(f"The model is kept in {keep}. Next: {command_line('horoball', 'tree', keep, data, '-o', 'tree.html')}")
+
+
+def _page(
+    run: Path,
+    data: str,
+    *,
+    features: Sequence[str],
+    names: Path | None,
+    image_shape: str | None,
+    title: str | None,
+    na: Sequence[str],
+    device: str = "cpu",
+) -> View:
+    """A map of the rows of a file, as the model in a folder sees them."""
+    from horoball.tables.limits import title_of
+    from horoball.vae.run import Run
+    from horoball.viewer import view as view_of
+    from horoball.viewer.run import file_columns, shape_of
+
+    fitted = Run.load(run).to(device)
+    table = fitted.read(data, na=na)
+    own = file_columns(data, features, table.rows)
+    own.pop(fitted.record.ids or "", None)  # which names the points
+    return view_of(
+        fitted,
+        table,
+        features=[name for name in features if name not in own],
+        columns=own,
+        labels=None if names is None else names.read_text(encoding="utf-8").splitlines(),
+        image_shape=None if image_shape is None else shape_of(image_shape),
+        title=title_of(data) if title is None else title,
+    )
 
 
 @app.command()

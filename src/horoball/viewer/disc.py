@@ -1,393 +1,105 @@
-"""`view`: an embedding as a page to look at.
-
-Note [Escaping]: data never become markup. Numbers are base64, names are JSON in a block that no browser runs, with the
-characters that could end the block written as escapes; the script puts them on the page as text only. The policy lets
-the one script run by its hash and forbids every request, so a name that did become markup still could do nothing.
-"""
+"""`view`: an embedding, a model, a graph or a tree as a page to look at."""
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import html
-import json
-import math
-import re
-import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import torch
-from torch import Tensor
-
-from horoball.geometry.ball import PoincareBall
-from horoball.geometry.coordinates import project
-from horoball.storage.whole import write_whole
-from horoball.tables.numbers import check_unmasked
-from horoball.tables.table import Table
+from horoball.graphs.run import GraphRun
 from horoball.trees.tree import Tree
-from horoball.viewer.compared import MOST_COMPARED, add_compared, cells_of, compared_columns
-from horoball.viewer.payload import (
-    Payload,
-    add_column,
-    add_edges,
-    add_levels,
-    add_points,
-    add_scale,
-    add_tree,
-    make_atlas,
-    make_columns,
-)
+from horoball.viewer.points import View, coordinates_of, frame_policy, tree_page, view_points
+from horoball.viewer.run import graph_page, model_of, run_page
 
-__all__ = [
-    "SCRIPTS",
-    "TREE_SCRIPTS",
-    "View",
-    "document",
-    "frame_policy",
-    "safe_json",
-    "view",
-    "view_points",
-    "view_tree",
-]
-
-# In the order of use: they share one scope.
-SCRIPTS = (
-    "mobius.js",
-    "data.js",
-    "palette.js",
-    "shaders.js",
-    "renderer.js",
-    "nearest.js",
-    "scene.js",
-    "coloring.js",
-    "ground.js",
-    "frames.js",
-    "names.js",
-    "density.js",
-    "overlay.js",
-    "terms.js",
-    "details.js",
-    "legend.js",
-    "search.js",
-    "selection.js",
-    "apart.js",
-    "groups.js",
-    "picture.js",
-    "link.js",
-    "input.js",
-    "main.js",
-)
-# Of a page with a tree, before the last one.
-TREE_SCRIPTS = ("clades.js", "branches.js", "dendrogram.js", "skeleton.js", "browsing.js", "treeinput.js")
-
-
-# By how much values to compare rows by may make a page larger than it would be unpacked; a page of few rows, which is
-# mostly program, may hold more: as many bytes as these, less ten a row.
-_SHARE = 0.1
-_FEW_ROWS = 100_000
-
-
-def document(meta: dict[str, Any], data: bytes) -> str:
-    r"""The whole page.
-
-    Args:
-        meta: What the page is told, as `Payload.meta`.
-        data: The bytes of all arrays.
-
-    Example:
-        >>> page = document({"title": "</script>"}, b"")
-        >>> page.count("</script>"), r"\u003c/script\u003e" in page
-        (3, True)
-    """
-    style, script = _source("page.css"), _script("tree" in meta)
-    parts = {
-        "policy": (
-            f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; img-src data: blob:; "
-            "connect-src 'none'; base-uri 'none'; form-action 'none'"
-        ),
-        "style": style,
-        "meta": safe_json(meta),
-        "arrays": base64.b64encode(zlib.compress(data)).decode("ascii"),
-        "script": script,
-    }
-    # In one pass: a name that reads {{script}} stays a name.
-    return re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found[1]], _source("page.html"))
-
-
-def frame_policy() -> str:
-    """What a page that shows a map in a frame must allow in its own policy, which holds in the frame too.
-
-    Example:
-        >>> frame_policy().startswith("script-src 'sha256-")
-        True
-    """
-    return f"script-src '{_hash(_script(tree=False))}'; img-src data: blob:"
-
-
-def safe_json(value: Any) -> str:
-    r"""JSON that cannot end the block it stands in.
-
-    Example:
-        >>> safe_json("<!-- & -->")
-        '"\\u003c!-- \\u0026 --\\u003e"'
-    """
-    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    # Half a surrogate pair, as a file name may hold, has no UTF-8: it is written as an escape too.
-    return re.sub("[<>&\u2028\u2029\ud800-\udfff]", lambda found: f"\\u{ord(found[0]):04x}", text)
-
-
-@cache
-def _source(name: str) -> str:
-    return files("horoball.viewer").joinpath("page", name).read_text(encoding="utf-8")
-
-
-@cache
-def _script(tree: bool) -> str:
-    names = (*SCRIPTS[:-1], *TREE_SCRIPTS, SCRIPTS[-1]) if tree else SCRIPTS
-    # Without comments, empty lines and indentation, a twentieth of the page: no string of the sources depends on them.
-    body = re.sub(r"^ *(//.*)?\n|^ +", "", "\n".join(_source(name) for name in names), flags=re.MULTILINE)
-    return f'"use strict";\n(async () => {{\n{body}}})();\n'  # it waits for the arrays to be unpacked
-
-
-def _hash(text: str) -> str:
-    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode("ascii")
-
-
-@dataclass(frozen=True)
-class View:
-    """A page; a notebook shows it inline.
-
-    Example:
-        >>> import tempfile
-        >>> path = view(np.zeros((1, 2))).save(Path(tempfile.mkdtemp()) / "map.html")
-        >>> path.read_text(encoding="utf-8")[:15]
-        '<!doctype html>'
-    """
-
-    html: str
-
-    def save(self, path: str | Path) -> Path:
-        """Write the page to a file; returns its path."""
-        path = Path(path)
-        write_whole(path, self.html)  # a page that is open keeps its file until the new one is whole
-        return path
-
-    def __repr__(self) -> str:
-        return f"View({len(self.html):,} characters)"
-
-    def frame(self) -> str:
-        """The page in a frame of another: its policy holds in it, and the other's styles do not."""
-        return (
-            '<iframe title="Poincaré disc" sandbox="allow-scripts allow-downloads" width="100%" height="640" '
-            f'style="border:0" srcdoc="{html.escape(self.html)}"></iframe>'
-        )
-
-    def _repr_html_(self) -> str:
-        return self.frame()
+__all__ = ["View", "frame_policy", "view", "view_points", "view_tree"]
 
 
 def view(
-    z: Any,
+    what: Any,
+    rows: Any = None,
     *,
-    c: float = 1.0,
+    c: float | None = None,
     columns: Any = None,
     labels: Any = None,
     color: str | None = None,
     scale: Any = None,
     edges: Any = None,
     images: Any = None,
+    image_shape: tuple[int, ...] | None = None,
+    features: Sequence[str] = (),
     tree: Tree | None = None,
     levels: Sequence[Any] = (),
-    rows: Any = None,
     details: int | str = "auto",
     title: str = "",
     path: str | Path | None = None,
 ) -> View:
-    """One HTML file with an interactive map of an embedding; it needs no network.
+    """One HTML file with an interactive map of an embedding, a model, a graph or a tree; it needs no network.
 
     Args:
-        z: Ball coordinates, √c|z| < 1, shape (n, d), as `PoincareVAE.transform` returns them. More than two dimensions
-            are projected, and the page says so.
-        c: Minus the curvature; 0 shows a plane, which is moved and zoomed without a bend.
-        columns: Values to show and to color by: a dict from names to arrays, or a pandas or polars data frame.
-        labels: Names of the points, to search for.
+        what: Ball coordinates, √c|z| < 1, shape (n, d), as `PoincareVAE.transform` returns them; or a tree; or a fitted
+            model of rows or of a graph, as an estimator or as its run. More than two dimensions are projected, and the
+            page says so.
+        rows: The rows that are shown: a table, an array or a data frame. A model of rows needs them; else the page can
+            say by their columns what sets a branch or a selection apart. Values are kept in one byte.
+        c: Minus the curvature of coordinates, 1 if not given; 0 shows a plane, which is moved and zoomed without a
+            bend. Models know their own.
+        columns: Values to show and to color by: a dict from names to arrays, or a pandas or polars data frame. Without
+            any, a model of rows has their label, a graph the degrees of its nodes, and a tree its largest branches.
+        labels: Names of the points, to search for; a table's ids, a graph's nodes or a tree's leaves if not given.
         color: Name of the column that colors the points at first; the first one without it.
-        scale: Posterior scale of each point, in metric units, shape (n,).
-        edges: Pairs of row numbers to join by geodesics, shape (m, 2).
+        scale: Posterior scale of each point, in metric units, shape (n,). Models know their own.
+        edges: Pairs of row numbers to join by geodesics, shape (m, 2). Graphs know their own.
         images: A picture of each point, shape (n, h, w) or (n, h, w, 3): bytes, or floats in [0, 1].
-        tree: A tree of the points, or of groups of them: shown beside the disc and in it.
+        image_shape: (h, w) or (h, w, 3) where a row of a model's table is a picture.
+        features: Names of a model's columns to show exactly and to color by.
+        tree: A tree of the points, or of groups of them: shown beside the map and in it.
         levels: Names of the group of each point, from coarse to fine: one sequence of n names a level, None where a
             point is in no group. Names are written on the map as many as fit, finer ones as it comes closer. Without
             levels these are the categories of the coloring.
-        rows: The rows that were embedded: a table, an array or a data frame. The page holds values of their columns,
-            rounded to one byte, and says by them what sets a branch or a selection apart.
         details: How many columns of `rows` the page holds, those first that differ most across the map; "auto" is as
             many as make it about a fifth larger, up to 60. Each more makes it larger by about a byte a row.
         title: Title of the page.
         path: Where to write the page; without it, it is only returned.
 
     Example:
-        >>> z = np.array([[0.0, 0.0], [0.5, 0.0], [0.0, -0.9]])
+        >>> z = [[0.0, 0.0], [0.5, 0.0], [0.0, -0.9]]
         >>> view(z, columns={"type": ["root", "leaf", "leaf"]}, labels=["a", "b", "c"])
         View(... characters)
-    """
-    if not (math.isfinite(c) and c >= 0):
-        raise ValueError(f"view shows the Poincaré disc, or a plane for c = 0: c must be 0 or more, got c = {c:g}.")
-    check_unmasked(z, "z")
-    x = torch.as_tensor(np.asarray(z.detach().cpu() if hasattr(z, "detach") else z, np.float64))
-    if x.dim() != 2 or 0 in x.shape:
-        raise ValueError(f"view expects points of shape (n, d), got {tuple(x.shape)}.")
-    outside = ~((c * x.square().sum(-1)) < 1)  # true of NaN too, and of c = 0 of infinity
-    if outside.any():
-        row = int(outside.nonzero()[0, 0])
-        if c == 0:
-            raise ValueError(f"view expects finite coordinates, but row {row} has {x[row].tolist()[:5]}.")
-        norm = float(math.sqrt(c) * x[row].norm())
-        raise ValueError(
-            f"view expects points inside the ball, sqrt(c)·|z| < 1, but row {row} has {norm:.9g}. Is c right, and are "
-            "these ball coordinates in float64?"
-        )
-    ball = PoincareBall(c)
-    options = {"columns": columns, "labels": labels, "color": color, "scale": scale, "edges": edges}
-    return view_points(
-        ball.from_ball(x),
-        ball,
-        images=images,
-        tree=tree,
-        levels=levels,
-        rows=rows,
-        details=details,
-        title=title,
-        path=path,
-        **options,
-    )
-
-
-def view_points(
-    z: Tensor,
-    ball: PoincareBall,
-    *,
-    columns: Any,
-    labels: Any,
-    color: str | None,
-    scale: Any,
-    edges: Any = None,
-    images: Any = None,
-    tree: Tree | None = None,
-    levels: Sequence[Any] = (),
-    rows: Any = None,
-    details: int | str = "auto",
-    title: str = "",
-    path: str | Path | None = None,
-) -> View:
-    """`view` of points in the tangent chart, where those far out are still told apart.
-
-    Example:
-        >>> far = torch.tensor([[30.0, 0.0], [31.0, 0.0]])
-        >>> view_points(far, PoincareBall(1.0), columns=None, labels=None, color=None, scale=None)
+        >>> view(Tree.from_merges([[0, 1], [2, 3]], [1.0, 3.0], names=["cat", "dog", "oak"]))
         View(... characters)
     """
-    n, c = len(z), ball.c_value
-    flat = project(z, ball)
-    payload = Payload()
-    add_points(payload, flat.points, c)
-    add_rows(payload, n, columns=columns, labels=labels, color=color, tree=tree, title=title, note=flat.note)
-    add_levels(payload, levels, n)
-    if scale is not None:
-        add_scale(payload, scale, n)
-    if edges is not None:
-        add_edges(payload, edges, n)
-    if images is not None:
-        payload.meta["images"] = make_atlas(images, n)
-        rows = None if details == "auto" else rows  # pictures tell more than the means of their pixels
-    return _finished(payload, rows, details, flat.points, tree, path)
+    given = {
+        "c": c,
+        "scale": scale,
+        "edges": edges,
+        "images": images,
+        "image_shape": image_shape,
+        "features": features or None,
+        "tree": tree,
+    }
+    shown: dict[str, Any] = {"columns": columns, "labels": labels, "color": color, "levels": levels}
+    shown |= {"details": details, "title": title, "path": path}
+    if isinstance(what, Tree):
+        _refuse(given, "A tree without a map", ())
+        return tree_page(what, rows=rows, **shown)
+    run = model_of(what)
+    if isinstance(run, GraphRun):
+        _refuse(given, "A graph, whose places and edges are known,", ("tree",))
+        return graph_page(run, rows=rows, tree=tree, **shown)
+    if run is not None:
+        _refuse(given, "A model, which knows its own places,", ("edges", "image_shape", "features", "tree"))
+        if rows is None:
+            raise ValueError("A model of rows shows rows: view(model, rows), with the columns of the fit.")
+        return run_page(run, rows, features=features, image_shape=image_shape, edges=edges, tree=tree, **shown)
+    _refuse(given, "A map of coordinates", ("c", "scale", "edges", "images", "tree"))
+    z, ball = coordinates_of(what, 1.0 if c is None else c)
+    return view_points(z, ball, scale=scale, edges=edges, images=images, tree=tree, rows=rows, **shown)
 
 
-def _finished(
-    payload: Payload,
-    rows: Any,
-    details: int | str,
-    points: np.ndarray | None,
-    tree: Tree | None,
-    path: str | Path | None,
-) -> View:
-    """The page of what was gathered, with as many columns of the rows to compare them by as it has room for."""
-    if details != "auto" and (not isinstance(details, int) or details < 0):
-        raise ValueError(f'details is a number of columns from 0, or "auto", got {details!r}.')
-    if rows is not None and details != 0:
-        held = _rows_of(rows)
-        if held != payload.meta["n"]:
-            raise ValueError(f"rows has {held} rows for {payload.meta['n']} points. Give the rows that are shown.")
-        skip = {column["name"] for column in payload.meta["columns"]}
-        most = MOST_COMPARED if details == "auto" else int(details)
-        found, of = compared_columns(rows, cells_of(payload.meta["n"], points, tree), skip, most)
-        room = math.inf
-        if details == "auto":
-            packed, plain = (len(document(payload.meta, data)) for data in (payload.data, b""))
-            room = (1 + _SHARE) * (plain + 4 / 3 * len(payload.data)) - packed
-            room = max(room, _FEW_ROWS - 10 * payload.meta["n"])
-        add_compared(payload, found, of, room)
-    shown = View(document(payload.meta, payload.data))
-    if path is not None:
-        shown.save(path)
-    return shown
-
-
-def _rows_of(rows: Any) -> int:
-    return rows.rows if isinstance(rows, Table) else len(rows)
-
-
-def add_rows(
-    payload: Payload,
-    n: int,
-    *,
-    columns: Any,
-    labels: Any,
-    color: str | None,
-    tree: Tree | None,
-    title: str,
-    note: str = "",
-) -> None:
-    """What a page tells of rows, with a map or without: their columns, names and tree.
-
-    Example:
-        >>> payload = Payload()
-        >>> add_rows(payload, 2, columns=None, labels=["a", "b"], color=None, tree=None, title="Two")
-        >>> payload.meta["names"]
-        ['a', 'b']
-    """
-    made = make_columns(columns, n)
-    names = [column.name for column in made]
-    if color is not None and color not in names:
-        raise ValueError(f"There is no column {color!r} to color by. Columns: {', '.join(names[:20]) or 'none'}.")
-    payload.meta |= {"title": str(title), "note": note, "columns": [], "color": color}
-    for column in made:
-        add_column(payload, column)
-    if tree is not None:
-        if not add_tree(payload, tree, n) and labels is None:
-            labels = tree.names
-        if tree.verdict is not None:
-            payload.meta["tree"]["verdict"] = tree.verdict.sentence
-            payload.meta["note"] = f"{note} {tree.verdict.sentence}".strip()
-    if labels is not None:
-        payload.meta["names"] = _names(labels, n)
-
-
-def _names(labels: Any, n: int) -> list[str]:
-    as_list = getattr(labels, "to_pylist", None) or getattr(labels, "tolist", None)  # of Arrow, of NumPy and pandas
-    names = [str(label) for label in (as_list() if as_list else labels)]
-    if len(names) != n:
-        raise ValueError(f"labels must name every point: got {len(names)} names for {n} points.")
-    return names
-
-
-_GROUPS = 8  # branches that get a color of their own where there is no column to color by
+def _refuse(given: dict[str, Any], what: str, takes: Sequence[str]) -> None:
+    for name, value in given.items():
+        if value is not None and name not in takes:
+            raise ValueError(f"{what} takes no {name}=. Leave it out.")
 
 
 def view_tree(
@@ -400,7 +112,7 @@ def view_tree(
     rows: Any = None,
     details: int | str = "auto",
 ) -> View:
-    """One HTML file with a tree to browse; it needs no network. For a tree beside its map, see `view`.
+    """`view(tree, …)`: one HTML file with a tree to browse. For a tree beside its map, see `view`.
 
     Args:
         tree: The tree.
@@ -418,15 +130,4 @@ def view_tree(
         >>> view_tree(tree, {"kingdom": ["animal", "animal", "plant"]})
         View(... characters)
     """
-    n = tree.leaves if tree.leaf is None else len(tree.leaf)
-    derived = False
-    if columns is None:
-        group = tree.cut(min(_GROUPS, tree.leaves))
-        columns = {"branch": group if tree.leaf is None else group[tree.leaf]}
-        derived = True
-    payload = Payload()
-    payload.meta["n"] = n
-    add_rows(payload, n, columns=columns, labels=labels, color=color, tree=tree, title=title)
-    if derived:
-        payload.meta["columns"][0]["derived"] = True
-    return _finished(payload, rows, details, None, tree, path)
+    return view(tree, rows, columns=columns, labels=labels, color=color, details=details, title=title, path=path)

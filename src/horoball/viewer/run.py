@@ -1,10 +1,10 @@
-"""`view_run`: a table as a fitted model sees it."""
+"""Pages of fitted models: a table as a model sees it, a graph."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -13,20 +13,15 @@ from horoball.geometry.ball import PoincareBall
 from horoball.graphs.graph import transitive_reduction
 from horoball.graphs.run import GraphRun
 from horoball.tables.frames import ending_of, frame_of
-from horoball.tables.limits import title_of
 from horoball.tables.schema import some_names
-from horoball.tables.table import Table
+from horoball.tables.table import ArrayTable, Table
 from horoball.trees.tree import Tree
 from horoball.vae.run import Run
-from horoball.viewer.disc import View, view_points
+from horoball.viewer.points import View, view_points
 
-if TYPE_CHECKING:
-    from horoball.vae.run import Run  # brings the training engine, which a page does not need
-
-__all__ = ["view_files", "view_graph_files", "view_run"]
+__all__ = ["file_columns", "graph_page", "model_of", "run_page", "shape_of", "view_run"]
 
 
-@torch.no_grad()
 def view_run(
     run: Run,
     table: Table,
@@ -42,7 +37,7 @@ def view_run(
     title: str = "",
     path: str | Path | None = None,
 ) -> View:
-    """A map of a table: posterior means, with the posterior scale around each, colored by the table's label.
+    """`view(run, table, …)`: a map of a table, with posterior means, their scales, and the table's label.
 
     Args:
         run: A fitted model, such as `Run.load(folder)` or `PoincareVAE.run_`.
@@ -68,6 +63,74 @@ def view_run(
         >>> view_run(run, table, features=["x0"])
         View(... characters)
     """
+    return run_page(
+        run,
+        table,
+        features=features,
+        columns=columns,
+        labels=labels,
+        image_shape=image_shape,
+        edges=edges,
+        tree=tree,
+        levels=levels,
+        details=details,
+        title=title,
+        path=path,
+    )
+
+
+def model_of(what: Any) -> Run | GraphRun | None:
+    """The run of an estimator or of a map of cells, or a run itself; None of anything else.
+
+    Example:
+        >>> model_of(np.zeros((2, 2))) is None
+        True
+    """
+    if isinstance(what, Run | GraphRun):
+        return what
+    if hasattr(what, "fit") and not hasattr(what, "run_"):
+        raise ValueError(f"This {type(what).__name__} is not fitted yet. Call fit first.")
+    found = getattr(what, "run_", getattr(what, "run", None))
+    return found if isinstance(found, Run | GraphRun) else None
+
+
+def _table(run: Run, rows: Any) -> Table:
+    """Rows for a model; an array has the columns of the fit in their order."""
+    if isinstance(rows, Table):
+        return rows
+    if isinstance(rows, np.ndarray | torch.Tensor) and not run.record.schema:
+        return ArrayTable(np.asarray(rows), run.columns)
+    return run.read(rows)
+
+
+@torch.no_grad()
+def run_page(
+    run: Run,
+    rows: Any,
+    *,
+    features: Sequence[str] = (),
+    columns: Any = None,
+    labels: Any = None,
+    color: str | None = None,
+    image_shape: tuple[int, ...] | None = None,
+    edges: Any = None,
+    tree: Tree | None = None,
+    levels: Sequence[Any] = (),
+    details: int | str = "auto",
+    title: str = "",
+    path: str | Path | None = None,
+) -> View:
+    """`view` of a model of rows: posterior means, with the posterior scale around each, colored by the label.
+
+    Example:
+        >>> from horoball.training import TrainConfig
+        >>> from horoball.vae.train import train
+        >>> table = ArrayTable(torch.randn(50, 4))
+        >>> run_page(train(table, {"hidden": (8,)}, TrainConfig(max_epochs=1)), table)
+        View(... characters)
+    """
+    table = _table(run, rows)
+    columns = {} if columns is None else {str(name): columns[name] for name in columns}
     features = [name for name in features if name != run.label]  # which is shown anyway
     missing = [name for name in features if name not in table.columns]
     if missing:
@@ -90,9 +153,9 @@ def view_run(
     return view_points(
         torch.cat(means),
         PoincareBall(run.model.ball.c_value),  # on the CPU, wherever the model is
-        columns=told | {name: column for name, column in (columns or {}).items() if name not in told},
+        columns=told | {name: column for name, column in columns.items() if name not in told},
         labels=table.read_names() if labels is None else labels,
-        color=None,
+        color=color,
         scale=torch.cat(scales),
         edges=edges,
         tree=tree,
@@ -120,62 +183,15 @@ _HOVERED_COLUMNS = 12  # of a file, which a page holds unasked
 _HOVERED_ROWS = 50_000  # up to which it does: some 5 MB
 
 
-def view_files(
-    run: Path,
-    data: str,
-    output: Path | None = None,
-    *,
-    features: Sequence[str] = (),
-    names: Path | None = None,
-    image_shape: str | None = None,
-    title: str | None = None,
-    device: str = "cpu",
-    na: Sequence[str] = (),
-) -> View:
-    """Make a map of a table, as a fitted model sees it.
+def file_columns(data: str, wanted: Sequence[str], rows: int) -> dict[str, Any]:
+    """Columns of a file as they stand there, fitted or not; those of arrays are known to the table alone.
 
-    Args:
-        run: The folder that `horoball fit` wrote.
-        data: A file of rows, or a folder of Parquet files, as `horoball.tables.read` takes them.
-        output: Where to write the page; None writes nothing.
-        features: Columns of the data to color by as well as by the label, whether the model was fitted to them or not.
-            The first dozen if not given, of up to 50,000 rows, so that a point tells its own values.
-        names: A text file with the name of each row, one a line; the ids of the table if not given.
-        image_shape: Size of a picture where a row is one: "28x28", or "32x32x3" for colors.
-        title: Title of the page; the name of the data without it.
-        device: Where the coordinates are computed.
-        na: Words that stand for a missing value, beside those of the fit.
+    Those that are wanted, or the first dozen of up to 50,000 rows, so that a point tells its own values.
 
     Example:
-        >>> import tempfile, numpy as np
-        >>> from horoball.training import TrainConfig
-        >>> from horoball.vae.train import train
-        >>> folder = Path(tempfile.mkdtemp())
-        >>> np.save(folder / "rows.npy", np.random.default_rng(0).normal(size=(100, 4)))
-        >>> from horoball.tables import read
-        >>> table = read(folder / "rows.npy")
-        >>> run = train(table, {"hidden": (8,)}, TrainConfig(max_epochs=1), folder / "run")
-        >>> view_files(folder / "run", str(folder / "rows.npy"), folder / "map.html")
-        View(... characters)
+        >>> file_columns("rows.npy", [], 10)
+        {}
     """
-    fitted = Run.load(run).to(device)
-    table = fitted.read(data, na=na)
-    own = _own_columns(data, features, table.rows)
-    own.pop(fitted.record.ids or "", None)  # which names the points
-    return view_run(
-        fitted,
-        table,
-        features=[name for name in features if name not in own],
-        columns=own,
-        labels=None if names is None else names.read_text(encoding="utf-8").splitlines(),
-        image_shape=None if image_shape is None else _shape(image_shape),
-        title=title_of(data) if title is None else title,
-        path=output,
-    )
-
-
-def _own_columns(data: str, wanted: Sequence[str], rows: int) -> dict[str, Any]:
-    """Columns of a file as they stand there, fitted or not; those of arrays are known to the table alone."""
     if ending_of(data) is None or not (wanted or rows <= _HOVERED_ROWS):
         return {}
     import pyarrow as pa
@@ -192,44 +208,58 @@ def _own_columns(data: str, wanted: Sequence[str], rows: int) -> dict[str, Any]:
     return {name: frame[name].to_pandas() for name in names} if len(frame) == rows else {}
 
 
-def view_graph_files(run: Path, output: Path | None = None, *, title: str | None = None) -> View:
-    """Make a map of a graph's nodes and edges, colored by the nodes' degrees.
+def graph_page(
+    run: GraphRun,
+    *,
+    rows: Any = None,
+    columns: Any = None,
+    labels: Any = None,
+    color: str | None = None,
+    tree: Tree | None = None,
+    levels: Sequence[Any] = (),
+    details: int | str = "auto",
+    title: str = "",
+    path: str | Path | None = None,
+) -> View:
+    """`view` of a graph's nodes and edges, colored by the nodes' degrees.
 
     Of the ancestors in a directed model's closure, only edges to parents are drawn: they point to the center.
 
-    Args:
-        run: The folder that `horoball graph fit` wrote.
-        output: Where to write the page; None writes nothing.
-        title: Title of the page; the folder's name without it.
-
     Example:
-        >>> import tempfile
         >>> from horoball.graphs.graph import Graph
         >>> from horoball.graphs.fit import FREE_TRAINING
         >>> from horoball.graphs.run import train_graph
-        >>> folder = Path(tempfile.mkdtemp())
         >>> path = Graph.of([(0, 1), (1, 2), (2, 3)])
-        >>> run = train_graph(path, {"d": 2}, FREE_TRAINING.replace(max_epochs=1), folder / "run")
-        >>> view_graph_files(folder / "run", folder / "map.html")
+        >>> graph_page(train_graph(path, {"d": 2}, FREE_TRAINING.replace(max_epochs=1)))
         View(... characters)
     """
-    fitted = GraphRun.load(run)
-    graph = transitive_reduction(fitted.graph) if fitted.record.model.transitive else fitted.graph
+    graph = transitive_reduction(run.graph) if run.record.model.transitive else run.graph
     degree = torch.bincount(graph.edges.flatten(), minlength=graph.nodes)
+    names = [str(i) for i in range(graph.nodes)] if graph.names is None else graph.names
     return view_points(
-        fitted.points().detach(),
-        fitted.model.ball,
-        columns={"degree": degree.numpy()},
-        labels=[str(i) for i in range(graph.nodes)] if graph.names is None else graph.names,
-        color=None,
+        run.points().detach(),
+        run.model.ball,
+        columns={"degree": degree.numpy()} if columns is None else columns,
+        labels=names if labels is None else labels,
+        color=color,
         scale=None,
         edges=graph.edges,
-        title=run.resolve().name if title is None else title,
-        path=output,
+        tree=tree,
+        levels=levels,
+        rows=rows,
+        details=details,
+        title=title,
+        path=path,
     )
 
 
-def _shape(text: str) -> tuple[int, ...]:
+def shape_of(text: str) -> tuple[int, ...]:
+    """The size of a picture from its text.
+
+    Example:
+        >>> shape_of("28x28")
+        (28, 28)
+    """
     sizes = text.lower().replace("×", "x").split("x")
     if len(sizes) not in (2, 3) or not all(size.strip().isdecimal() for size in sizes):
         raise ValueError(f"The size of a picture is height x width, such as 28x28, got {text!r}.")

@@ -7,7 +7,7 @@ const TERMS = {
   branch: "A place where the tree splits, with all rows beyond it.",
   leaf: "An end of the tree: a row, or a group of rows.",
   depth: "How far from the root of the tree a branch splits.",
-  level: "One of several sets of groups, from coarse (level 1) to fine.",
+  level: "One of several sets of groups, from coarse to fine.",
   group: "Rows that carry the same name, of a level or of a category.",
   rim: "The edge of the disc, which is infinitely far away: near it things look small.",
   spread: "One standard deviation of a column over all rows; differences are given in spreads, so that columns can be compared.",
