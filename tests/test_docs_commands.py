@@ -62,7 +62,7 @@ GIVEN = {
     "docs/tutorials/cells.md": ["cells.h5ad"],
     "docs/tutorials/graph.md": ["club.csv"],
     "docs/tutorials/machines.md": ["rows.parquet"],
-    "docs/tutorials/table.md": ["rows.csv"],
+    "docs/tutorials/table.md": ["new.csv", "rows.csv"],
     "docs/viewer.md": ["cells.csv", "friends.csv"],
 }
 
@@ -116,6 +116,7 @@ def make_files(folder: Path) -> None:
     x.assign(type=kinds).to_csv(folder / "cells.csv", index=False)
     x.assign(type=kinds)[:20].to_csv(folder / "test.csv", index=False)
     x.assign(branch=kinds).to_csv(folder / "rows.csv", index=False)
+    x.assign(branch=kinds)[:20].to_csv(folder / "new.csv", index=False)
     x.to_parquet(folder / "rows.parquet", row_group_size=20)  # a group for each of two ranks, and one more
     (folder / "rows").mkdir()
     for part in (0, 1):
