@@ -146,10 +146,10 @@ def test_the_keyboard_does_everything(small: View, open_map: Open) -> None:
     press("Escape")
     assert opened.get("horoball.view.pinned") == -1
     order = []
-    for _ in range(14):
+    for _ in range(15):
         press("Tab")
         order.append(opened.get("document.activeElement.id || document.activeElement.className"))
     tools = ["reset", "in", "out", "lasso", "png", "svg", "link", "theme", "keys"]
-    assert order == [*tools, "search", "color", "all", "none", "entry"]
+    assert order == [*tools, "search", "contents-title", "color", "all", "none", "entry"]
     press("Space")
     assert opened.get("horoball.visible()") == 120
