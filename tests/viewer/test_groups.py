@@ -43,6 +43,14 @@ def test_levels_are_listed_with_rows_and_support(leveled: View, open_map: Open) 
     opened.shot("contents")
 
 
+def test_a_click_right_after_leaving_the_tree_draws_the_chosen_branch_fully(leveled: View, open_map: Open) -> None:
+    opened = open_map(leveled, 1280, 800)
+    opened.page.mouse.move(*pixel(opened, 13))
+    opened.until("horoball.tree.view.lit !== null")
+    opened.get("[...document.querySelectorAll('#groups button')].find((e) => e.title === 'swimmers').click()")
+    assert [v for v in range(8) if opened.get(f"horoball.tree.strong({v})")] == [0, 1, 2, 3]
+
+
 def test_branches_are_called_by_what_sets_them_apart(open_map: Open) -> None:
     columns = {"kind": ["fish"] * 4 + ["bird"] * 4, "weight": np.arange(8.0)}
     opened = open_map(view_tree(eight(), columns), 1280, 800)

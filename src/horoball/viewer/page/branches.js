@@ -13,8 +13,8 @@ function colorBranches() {
     if (!made.has(key)) made.set(key, [color(), css(color())]);
     [tint.rgb[v], tint.css[v]] = made.get(key);
   };
-  const shown = new Uint32Array(n + 1); // rows drawn fully, counted along the order of the drawing
-  clades.inOrder.forEach((i, k) => (shown[k + 1] = shown[k] + (strength(i) === 1 ? 1 : 0)));
+  const shown = new Uint32Array(n + 1); // rows drawn fully, counted along the order of the drawing; the pointer's branch stands out in the disc only
+  clades.inOrder.forEach((i, k) => (shown[k + 1] = shown[k] + (strength(i, null) === 1 ? 1 : 0)));
   for (let v = 0; v < clades.nodes; v++) {
     const [from, to] = clades.range(v);
     tint.strong[v] = shown[to] > shown[from] ? 1 : 0;

@@ -6,10 +6,10 @@ function allowed(i) {
 }
 
 // How strongly a point is drawn: not at all, faintly beside those that were chosen, or fully.
-function strength(i) {
+function strength(i, lit = state.lit) {
   if (!allowed(i)) return 0;
   const other = state.emphasis >= 0 && columns[state.color].get(i) !== state.emphasis;
-  const unlit = state.lit && (clades.placeOf[i] < state.lit[0] || clades.placeOf[i] >= state.lit[1]);
+  const unlit = lit && (clades.placeOf[i] < lit[0] || clades.placeOf[i] >= lit[1]);
   return other || unlit || (state.selected && !state.selected[i]) ? 0.12 : 1;
 }
 
