@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -50,11 +50,10 @@ Draws = Annotated[
 Levels = Annotated[
     str | None,
     typer.Option(
-        help="How many groups to cut the tree into at each level. A table of groups has 5,20 if not given; on a map"
-        " their names are written if this, or --text, is given."
+        help="How many groups to cut the tree into at each level, such as 5,20. Branches with a support of 0.5 or more"
+        " if not given; on a map their names are written if this, or --text, is given."
     ),
 ]
-_LEVELS = "5,20"
 
 
 @app.command()
@@ -120,7 +119,7 @@ def tree(
         check_tree_ending(file, ".html")
     path = str(run) if data is None else data
     check_outputs(*output, force=force, reads=[path], run=None if data is None else run, command="tree")
-    groups = _numbers(_LEVELS if levels is None else levels)
+    groups = _asked(levels)
     fitted = None if data is None else Run.load(run).to(device or "cpu")
     if fitted is None:
         if source != "auto":
@@ -152,7 +151,10 @@ def tree(
         for line in str(made).splitlines():
             say(line)
         if (made.levels < 0).all():
-            say("No branch is above chance, so there are no groups, and none are kept for `horoball place`.")
+            say(
+                "No branch is above chance with enough support: there are no groups, and none are kept for `horoball "
+                "place`. --levels 5,20 takes less sure ones."
+            )
         elif fitted is not None:
             save_places(places_of(fitted, table, made, seed=seed), fitted, run)
     shown = found.collapse(support) if support else found
@@ -248,7 +250,7 @@ def tree_of_graph(
     for file in output:
         check_tree_ending(file, ".html")
     check_outputs(*output, force=force, run=run, command="graph tree")
-    groups = _numbers(_LEVELS if levels is None else levels)
+    groups = _asked(levels)
     fitted = GraphRun.load(run)
     with bar("Replicates", "No tree was written.") as told:
         found = graph_tree(fitted, root=root, draws=draws, seed=seed, told=told)
@@ -280,13 +282,18 @@ def _tell(found: Tree) -> None:
         say(found.verdict.sentence)
 
 
-def _numbers(text: str) -> list[int]:
-    parts = [part.strip() for part in text.split(",") if part.strip()]
+def _asked(levels: str | None) -> list[int] | None:
+    """Numbers of groups, one a level; None where the tree is to say."""
+    if levels is None:
+        return None
+    parts = [part.strip() for part in levels.split(",") if part.strip()]
     if not parts or not all(part.isdecimal() and int(part) >= 1 for part in parts):
-        raise ValueError(f"--levels expects numbers of groups, such as 5,20, got {text!r}.")
+        raise ValueError(f"--levels expects numbers of groups, such as 5,20, got {levels!r}.")
     return [int(part) for part in parts]
 
 
-def _within(groups: list[int], found: Tree) -> list[int]:
-    """A small tree has fewer leaves than the groups that are asked for by default."""
+def _within(groups: list[int] | None, found: Tree) -> list[int] | Literal["auto"]:
+    """A small tree has fewer leaves than the groups that are asked for."""
+    if groups is None:
+        return "auto"
     return [number for number in groups if number <= found.leaves] or [found.leaves]

@@ -18,6 +18,7 @@ from horoball.tables.schema import some_names
 from horoball.tables.table import Table
 from horoball.trees.grow import joined_by
 from horoball.trees.grow import tree as tree_of_points
+from horoball.trees.levels import Levels
 from horoball.trees.taxonomy import Taxonomy, taxonomy
 from horoball.trees.tree import Tree
 from horoball.trees.verdict import Verdict
@@ -172,7 +173,7 @@ def tree(
     )
 
 
-def groups(table: Table, found: Tree, levels: int | Sequence[int], texts: Sequence[str] | None = None) -> Taxonomy:
+def groups(table: Table, found: Tree, levels: Levels, texts: Sequence[str] | None = None) -> Taxonomy:
     """Named groups of a table's rows, from their tree; see `horoball.trees.taxonomy`.
 
     Example:

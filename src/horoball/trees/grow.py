@@ -105,8 +105,9 @@ def tree(
     if not points.shape[1] or not (np.nanmax(points, 0) > np.nanmin(points, 0)).any():
         raise ValueError("All rows are the same: there is no tree to find. Give rows that differ.")
     sources, weights = [Source(name, points)], {name: np.ones(points.shape[1])}
-    related = np.isnan(points).any() or related_columns(points)
-    if not np.all(related):
+    # A gap is at its column's mean here, where it says nothing of others; distances leave it out.
+    related = related_columns(np.where(np.isnan(points), np.nanmean(points, 0), points))
+    if not related.all():
         weights[_RELATED] = np.asarray(related, np.float64)
         sources.append(Source(_RELATED, points, weight=weights[_RELATED]))
     options: TreeOptions = {"labels": labels, "names": names, "root": root, "method": method, "draws": draws}

@@ -9,23 +9,27 @@ the one is taken whose rows, each counted by (1 + support of its branch)/2, are 
 level above it, so groups are nested.
 
 Note [Finest]: where no number of groups is given, they are branches above chance with a support of 0.5 or more and at
-least five rows: of these, the largest ones, each of which gives way to those inside it if two or more of them hold 4/5
-of its rows. All rows are not a group.
+least five rows. The first level has the largest of these; all rows are not a group. The finest has them too, but each
+gives way to those inside it if two or more of them hold 4/5 of its rows. Where both are the same there is one level,
+and where the verdict is "not detected" there is no group.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 
-__all__ = ["finest_groups", "group_nodes", "level_sizes", "nested_groups"]
+__all__ = ["Levels", "group_nodes", "nested_groups"]
+
+Levels = int | Sequence[int] | Literal["auto"]
 
 _TIE = 1e-6  # where support does not tell, tight groups are better
 _LIKELY = 0.5  # support of a branch that is rather real than not
 _FEWEST = 5  # rows of a group where nobody says how many there are
 _HELD = 0.8  # of a branch's rows, that branches inside it hold together if they take its place
+_LEVELS = 2  # of groups, where there is no support to find them by
 _ROOM = 3  # how much smaller than the others a group may be
 
 
@@ -64,15 +68,19 @@ class Branching(Protocol):
     def supported(self) -> np.ndarray:
         """Which nodes are above chance."""
 
+    @property
+    def verdict(self) -> Any:
+        """What the branches say of the rows."""
+
     def members(self, node: int) -> np.ndarray:
         """The leaves below a node."""
 
 
-def level_sizes(leaves: int, levels: int) -> list[int]:
+def _level_sizes(leaves: int, levels: int) -> list[int]:
     """Numbers of groups for some levels, in equal ratios up to the square root of the number of leaves.
 
     Example:
-        >>> level_sizes(12_000, 3)
+        >>> _level_sizes(12_000, 3)
         [5, 23, 110]
     """
     if levels < 1:
@@ -81,12 +89,12 @@ def level_sizes(leaves: int, levels: int) -> list[int]:
     return sorted({min(leaves, max(2, round(most ** (step / levels)))) for step in range(1, levels + 1)})
 
 
-def nested_groups(tree: Branching, sizes: Sequence[int]) -> np.ndarray:
+def nested_groups(tree: Branching, levels: Levels) -> np.ndarray:
     """The group of each leaf at every level, coarse to fine; −1 where it is unsure. See Note [Levels].
 
     Args:
         tree: The tree.
-        sizes: Number of groups of each level, in any order.
+        levels: Number of groups of each level, in any order; the number of levels; or "auto", see Note [Finest].
 
     Example:
         >>> from horoball.trees import Tree
@@ -94,40 +102,15 @@ def nested_groups(tree: Branching, sizes: Sequence[int]) -> np.ndarray:
         >>> nested_groups(tree, [2]).ravel().tolist()  # leaf 4 is by itself
         [0, 0, 1, 1, -1]
     """
-    out = np.full((tree.leaves, len(sizes)), -1, np.int64)
-    for level, nodes in enumerate(group_nodes(tree, sizes)):
+    found = group_nodes(tree, levels)
+    out = np.full((tree.leaves, len(found)), -1, np.int64)
+    for level, nodes in enumerate(found):
         for number, node in enumerate(nodes):
             out[tree.members(node), level] = number
     return out
 
 
-def finest_groups(tree: Branching) -> np.ndarray:
-    """The group of each leaf where nobody says how many there are; −1 where it is in none. See Note [Finest].
-
-    Example:
-        >>> from horoball.trees import Tree
-        >>> merges = [[0, 1], [2, 10], [3, 11], [4, 12], [5, 6], [7, 14], [8, 15], [9, 16], [13, 17]]
-        >>> finest_groups(Tree.from_merges(merges, [1, 1, 1, 1, 1, 1, 1, 1, 9.0])).tolist()
-        [0, 0, 0, 0, 0, 1, 1, 1, 1, 1]
-    """
-    sure = np.ones(tree.nodes) if tree.support is None else tree.support
-    believed = tree.supported & (sure >= _LIKELY) & (tree.rows >= _FEWEST)
-    believed[-1] = False
-    found: list[list[int]] = []
-    for node in range(tree.nodes):  # children come before their parents
-        inside = [group for child in tree.children[node] for group in found[child]]
-        for child in tree.children[node]:
-            found[child] = []  # which need not be held twice
-        divided = len(inside) > 1 and sum(tree.rows[group] for group in inside) >= _HELD * tree.rows[node]
-        found.append([node] if believed[node] and not divided else inside)
-    out = np.full(tree.leaves, -1, np.int64)
-    heads = sorted(found[-1], key=lambda node: int(tree.members(node).min()))
-    for number, node in enumerate(heads):
-        out[tree.members(node)] = number
-    return out
-
-
-def group_nodes(tree: Branching, sizes: Sequence[int]) -> list[list[int]]:
+def group_nodes(tree: Branching, levels: Levels) -> list[list[int]]:
     """The nodes whose leaves are the groups, for every level, coarse to fine, in the order of the first leaf they hold.
 
     The same tree therefore always gives groups the same numbers.
@@ -138,19 +121,44 @@ def group_nodes(tree: Branching, sizes: Sequence[int]) -> list[list[int]]:
         >>> group_nodes(tree, [3, 2])
         [[4, 5], [4, 2, 3]]
     """
-    for size in sizes:
+    if levels == "auto" and tree.support is not None:
+        return _believed(tree, tree.support)
+    if isinstance(levels, int | str):
+        levels = _level_sizes(tree.leaves, levels if isinstance(levels, int) else _LEVELS)
+    for size in levels:
         if not 1 <= size <= tree.leaves:
             raise ValueError(f"levels expects between 1 and {tree.leaves} groups, got {size}.")
     root = tree.nodes - 1
     found: list[list[int]] = []
     above = [root]
-    for size in sorted(sizes):
+    for size in sorted(levels):
         above = _divided(tree, above, max(size, len(above)))
         if size > 1 and above == [root]:
             found.append([])  # all rows are not a group
             continue
         found.append(above)
     return found
+
+
+def _believed(tree: Branching, sure: np.ndarray) -> list[list[int]]:
+    """The groups that branches of enough support are, the largest and the finest; see Note [Finest]."""
+    believed = tree.supported & (sure >= _LIKELY) & (tree.rows >= _FEWEST)
+    believed[-1] = False
+    largest: list[list[int]] = []
+    finest: list[list[int]] = []
+    for node in range(tree.nodes):  # children come before their parents
+        inside = [group for child in tree.children[node] for group in finest[child]]
+        around = [group for child in tree.children[node] for group in largest[child]]
+        for child in tree.children[node]:
+            finest[child], largest[child] = [], []  # which need not be held twice
+        divided = len(inside) > 1 and sum(tree.rows[group] for group in inside) >= _HELD * tree.rows[node]
+        finest.append([node] if believed[node] and not divided else inside)
+        largest.append([node] if believed[node] else around)
+    if tree.verdict is not None and tree.verdict.answer == "not detected":
+        # One flat branch in twenty is above chance: whoever asked no more would find groups in any noise.
+        return [[]]
+    levels = [sorted(found[-1], key=lambda node: int(tree.members(node).min())) for found in (largest, finest)]
+    return levels[:1] if levels[0] == levels[1] else levels
 
 
 def _divided(tree: Branching, above: list[int], size: int) -> list[int]:

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 from horoball.plugins import require_pandas
 from horoball.tables.frames import columns_of_frame, index_of
 from horoball.trees.branches import differences
-from horoball.trees.levels import group_nodes, level_sizes
+from horoball.trees.levels import Levels, group_nodes
 from horoball.trees.tree import Tree
 
 __all__ = ["MISSING", "Group", "NameGroup", "Taxonomy", "Words", "columns_of", "distinct", "siblings_of", "taxonomy"]
@@ -253,24 +253,22 @@ class Taxonomy:
         return f"{len(self.levels):,} rows in {' and '.join(str(len(level)) for level in self.groups)} groups"
 
     def _in_order(self) -> list[tuple[int, Group]]:
-        """The groups with their levels, each before the groups in it."""
+        """The groups with their levels, each before the groups in it; once, if it is the same at several levels."""
 
-        def below(level: int, parent: int | None) -> list[tuple[int, Group]]:
-            if level == len(self.groups):
-                return []
-            return [
-                each
-                for group in self.groups[level]
-                if level == 0 or group.parent == parent
-                for each in ((level, group), *below(level + 1, group.number))
-            ]
+        def below(level: int, above: Group | None) -> list[tuple[int, Group]]:
+            found = []
+            for group in self.groups[level] if level < len(self.groups) else ():
+                if above is None or group.parent == above.number:
+                    again = above is not None and group.rows == above.rows
+                    found += [*([] if again else [(level, group)]), *below(level + 1, group)]
+            return found
 
         return below(0, None)
 
 
 def taxonomy(
     tree: Tree,
-    levels: int | Sequence[int],
+    levels: Levels = "auto",
     *,
     x: ArrayLike | None = None,
     columns: Sequence[str] | None = None,
@@ -283,7 +281,7 @@ def taxonomy(
 
     Args:
         tree: The tree.
-        levels: How many groups each level has at most, or how many levels there are; see `Tree.levels`.
+        levels: How many groups each level has at most, how many levels there are, or "auto"; see `Tree.levels`.
         x: The rows that it was made from, shape (rows, columns): for examples, and for names where there are no texts.
         columns: Names of the columns of x, those of a data frame if not given; "" for one that names nothing, and
             `color = red` for a share of rows. Without names and texts, groups are called by their number.
@@ -310,7 +308,7 @@ def taxonomy(
     if rows is not None and columns is not None and marks is not None:
         naming, called_by = np.concatenate([rows, np.asarray(marks[0], np.float64)], 1), [*columns, *marks[1]]
     words = None if texts is None else Words(texts, stop_words)
-    nodes = group_nodes(tree, level_sizes(tree.leaves, levels) if isinstance(levels, int) else list(levels))
+    nodes = group_nodes(tree, levels)
     of_leaf = np.full((tree.leaves, len(nodes)), -1, np.int64)
     for level, heads in enumerate(nodes):
         for number, node in enumerate(heads):

@@ -17,7 +17,7 @@ import numpy as np
 
 from horoball.plugins import require_networkx, require_pandas
 from horoball.trees.chance import SURE, Chance, Judged
-from horoball.trees.levels import level_sizes, nested_groups
+from horoball.trees.levels import Levels, nested_groups
 from horoball.trees.linkage import METHODS, Candidate, rows_lie_along
 from horoball.trees.verdict import Verdict, nesting
 
@@ -307,21 +307,21 @@ class Tree:
             raise ValueError(f"cut expects between 1 and {self.leaves} groups, got {groups}.")
         return self.levels([groups])[:, 0]
 
-    def levels(self, groups: int | Sequence[int]) -> np.ndarray:
+    def levels(self, groups: Levels = "auto") -> np.ndarray:
         """Nested groups of the leaves, one column per level, from coarse to fine; −1 where a leaf is unsure.
 
         Groups are branches above chance, cut where support is highest; see Note [Levels] in `levels`.
 
         Args:
-            groups: How many groups each level has at most, or how many levels there are.
+            groups: How many groups each level has at most, or how many levels there are. "auto" takes branches with a
+                support of 0.5 or more: the largest, and the finest if these are others.
 
         Example:
             >>> tree = Tree.from_merges([[0, 1], [2, 3], [4, 5]], [1.0, 2.0, 5.0])
             >>> tree.levels([3, 2]).tolist()
             [[0, 0], [0, 0], [1, 1], [1, 2]]
         """
-        sizes = level_sizes(self.leaves, groups) if isinstance(groups, int) else list(groups)
-        return nested_groups(self, sizes)
+        return nested_groups(self, groups)
 
     def to_linkage(self) -> np.ndarray:
         """The linkage matrix of scipy, for `scipy.cluster.hierarchy.dendrogram` and `fcluster`.

@@ -26,7 +26,7 @@ from horoball.training.config import TrainConfig
 from horoball.training.progress import watched
 from horoball.training.state import PLACES
 from horoball.trees.grow import MAX_LEAVES
-from horoball.trees.levels import finest_groups
+from horoball.trees.levels import Levels
 from horoball.trees.placement import Placed, Placer
 from horoball.trees.taxonomy import NameGroup, Taxonomy
 from horoball.trees.tree import Tree
@@ -228,10 +228,7 @@ class PoincareVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TakesRows):
             array([0, 1, 2])
         """
         tree = self.fit(X).tree(X, draws=_DRAWS)
-        labels = finest_groups(tree)
-        # One flat branch in twenty is above chance: whoever asked no more would find groups in any noise.
-        if tree.verdict is None or tree.verdict.answer == "not detected":
-            labels = np.full(tree.leaves, -1)
+        labels = tree.levels("auto")[:, -1]
         self.labels_ = labels if tree.leaf is None else labels[tree.leaf]
         return self.labels_
 
@@ -491,7 +488,7 @@ class PoincareVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TakesRows):
     def taxonomy(
         self,
         X: Any,
-        levels: int | Sequence[int] = 3,
+        levels: Levels = "auto",
         *,
         texts: Sequence[str] | None = None,
         name: NameGroup | None = None,
@@ -505,7 +502,8 @@ class PoincareVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TakesRows):
 
         Args:
             X: Rows, shape (n, features).
-            levels: How many groups each level has, such as [20, 5], or how many levels there are.
+            levels: How many groups each level has, such as [20, 5], how many levels there are, or "auto": branches
+                with a support of 0.5 or more, the largest, and the finest if these are others.
             texts: A text for each row; groups are then named by words, otherwise by columns.
             name: A function from the texts of some examples, and from words, to a name.
             tree: Their tree, if it was made before.

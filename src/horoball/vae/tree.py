@@ -24,6 +24,7 @@ from horoball.storage.checkpoint import load_checkpoint, reject_incomplete, save
 from horoball.tables.table import Table
 from horoball.training.state import PLACES  # beside the model in the folder of a run
 from horoball.trees.grow import grow, joined_by
+from horoball.trees.levels import Levels
 from horoball.trees.placement import Placer
 from horoball.trees.source import Source
 from horoball.trees.taxonomy import NameGroup, Taxonomy, taxonomy
@@ -105,7 +106,7 @@ def table_taxonomy(
     run: Run,
     table: Table,
     found: Tree,
-    levels: int | Sequence[int],
+    levels: Levels,
     *,
     texts: Sequence[str] | None = None,
     name: NameGroup | None = None,
