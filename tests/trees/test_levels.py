@@ -3,9 +3,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.cluster.hierarchy import linkage
+from sklearn.metrics import adjusted_rand_score
 
-from horoball.trees import Tree, tree
-from horoball.trees.levels import finest_groups, group_nodes, level_sizes
+from horoball.trees import Tree, taxonomy, tree
+from horoball.trees.levels import group_nodes, level_sizes
 
 
 def nested(outliers: int = 0) -> np.ndarray:
@@ -64,7 +65,27 @@ def test_collapsed_trees_have_levels_too() -> None:
 
 def test_where_no_number_is_given_groups_are_the_finest_that_are_likely() -> None:
     found = tree(nested(outliers=4), method="average", draws=10, standardize=False)
-    np.testing.assert_array_equal(finest_groups(found), [*np.repeat(np.arange(9), 10), -1, -1, -1, -1])
+    coarse, finest = found.levels("auto").T
+    np.testing.assert_array_equal(coarse, [*np.repeat(np.arange(3), 30), -1, -1, -1, -1])
+    np.testing.assert_array_equal(finest, [*np.repeat(np.arange(9), 10), -1, -1, -1, -1])
+    np.testing.assert_array_equal(taxonomy(found).levels, found.levels())
+
+
+def test_noise_has_no_groups_where_no_number_is_given() -> None:
+    found = tree(np.random.default_rng(0).normal(size=(60, 6)), draws=20)
+    assert found.verdict is not None
+    assert found.verdict.answer == "not detected"
+    assert (found.levels() == -1).all()
+
+
+def test_columns_that_say_nothing_are_left_out_of_tables_with_gaps_too() -> None:
+    rng = np.random.default_rng(0)
+    groups = np.repeat(np.arange(4), 30)
+    x = np.hstack([6 * rng.normal(size=(4, 4))[groups] + rng.normal(size=(120, 4)), rng.normal(size=(120, 12))])
+    x[rng.random(x.shape) < 0.05] = np.nan
+    found = tree(x, draws=20)
+    assert found.source == "columns that others say something about"
+    assert adjusted_rand_score(groups, found.levels()[:, -1]) > 0.9
 
 
 def test_a_branch_stays_where_few_of_its_rows_are_in_likely_ones_inside_it() -> None:
@@ -76,4 +97,4 @@ def test_a_branch_stays_where_few_of_its_rows_are_in_likely_ones_inside_it() -> 
     joins += [[23, 27], [31, 35], [36, 37]]
     support = np.array([*none, *([0.0, 0.0, 0.0, 0.9] * 3), 0.0, 0.0, 0.0, 0.1, 0.8, 0.8, 1.0])
     made = Tree.from_merges(joins, np.repeat([1.0, 2.0, 3.0], [16, 2, 1]), support=support)
-    np.testing.assert_array_equal(finest_groups(made), np.repeat([0, 1, 2], [5, 5, 10]))
+    np.testing.assert_array_equal(made.levels()[:, -1], np.repeat([0, 1, 2], [5, 5, 10]))

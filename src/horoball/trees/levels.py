@@ -9,9 +9,9 @@ the one is taken whose rows, each counted by (1 + support of its branch)/2, are 
 level above it, so groups are nested.
 
 Note [Finest]: where no number of groups is given, they are branches above chance with a support of 0.5 or more and at
-least five rows. The first level has the largest of these; all rows are not a group. The finest has them too, but each
-gives way to those inside it if two or more of them hold 4/5 of its rows. Where both are the same there is one level,
-and where the verdict is "not detected" there is no group.
+least five rows. The finest level has the largest of these, each of which gives way to those inside it if two or more of
+them hold 4/5 of its rows. If branches give way there is a level above it, of the largest, two or more: all rows are not
+a group. Where the verdict is "not detected" there are no groups.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 
-__all__ = ["Levels", "group_nodes", "nested_groups"]
+__all__ = ["Levels", "group_nodes", "level_sizes", "nested_groups"]
 
 Levels = int | Sequence[int] | Literal["auto"]
 
@@ -76,11 +76,11 @@ class Branching(Protocol):
         """The leaves below a node."""
 
 
-def _level_sizes(leaves: int, levels: int) -> list[int]:
+def level_sizes(leaves: int, levels: int) -> list[int]:
     """Numbers of groups for some levels, in equal ratios up to the square root of the number of leaves.
 
     Example:
-        >>> _level_sizes(12_000, 3)
+        >>> level_sizes(12_000, 3)
         [5, 23, 110]
     """
     if levels < 1:
@@ -124,7 +124,7 @@ def group_nodes(tree: Branching, levels: Levels) -> list[list[int]]:
     if levels == "auto" and tree.support is not None:
         return _believed(tree, tree.support)
     if isinstance(levels, int | str):
-        levels = _level_sizes(tree.leaves, levels if isinstance(levels, int) else _LEVELS)
+        levels = level_sizes(tree.leaves, levels if isinstance(levels, int) else _LEVELS)
     for size in levels:
         if not 1 <= size <= tree.leaves:
             raise ValueError(f"levels expects between 1 and {tree.leaves} groups, got {size}.")
@@ -144,8 +144,12 @@ def _believed(tree: Branching, sure: np.ndarray) -> list[list[int]]:
     """The groups that branches of enough support are, the largest and the finest; see Note [Finest]."""
     believed = tree.supported & (sure >= _LIKELY) & (tree.rows >= _FEWEST)
     believed[-1] = False
+    if tree.verdict is not None and tree.verdict.answer == "not detected":
+        # One flat branch in twenty is above chance: whoever asked no more would find groups in any noise.
+        return [[]]
     largest: list[list[int]] = []
     finest: list[list[int]] = []
+    within: dict[int, list[int]] = {}  # the largest inside each
     for node in range(tree.nodes):  # children come before their parents
         inside = [group for child in tree.children[node] for group in finest[child]]
         around = [group for child in tree.children[node] for group in largest[child]]
@@ -154,11 +158,16 @@ def _believed(tree: Branching, sure: np.ndarray) -> list[list[int]]:
         divided = len(inside) > 1 and sum(tree.rows[group] for group in inside) >= _HELD * tree.rows[node]
         finest.append([node] if believed[node] and not divided else inside)
         largest.append([node] if believed[node] else around)
-    if tree.verdict is not None and tree.verdict.answer == "not detected":
-        # One flat branch in twenty is above chance: whoever asked no more would find groups in any noise.
-        return [[]]
-    levels = [sorted(found[-1], key=lambda node: int(tree.members(node).min())) for found in (largest, finest)]
-    return levels[:1] if levels[0] == levels[1] else levels
+        within[node] = around
+    coarse = largest[-1]
+    while len(coarse) == 1:  # all rows but some outliers
+        coarse = within[coarse[0]]
+    levels = [sorted(found, key=lambda node: int(tree.members(node).min())) for found in (coarse, finest[-1])]
+    whole = np.full(tree.leaves, -1)
+    for number, node in enumerate(coarse):
+        whole[tree.members(node)] = number
+    held = all((whole[tree.members(node)] >= 0).all() for node in levels[1])
+    return levels if held and len(coarse) > 1 and levels[0] != levels[1] else levels[1:]
 
 
 def _divided(tree: Branching, above: list[int], size: int) -> list[int]:
