@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from horoball.distributions import HyperbolicRadius, HypersphericalUniform, RiemannianNormal, WrappedNormal
     from horoball.geometry import PoincareBall
     from horoball.graphs import GraphVAE, PoincareGraphVAE
-    from horoball.report.check import check, tree
+    from horoball.report.check import check, groups, tree
     from horoball.vae import VAE, PoincareVAE
     from horoball.viewer import View, view, view_run
 
@@ -50,6 +50,7 @@ __all__ = [
     "distributions",
     "geometry",
     "graphs",
+    "groups",
     "hierarchy",
     "likelihoods",
     "neighbors",
@@ -77,6 +78,7 @@ _HOME = {
     "View": "viewer",
     "WrappedNormal": "distributions",
     "check": "report.check",
+    "groups": "report.check",
     "tree": "report.check",
     "view": "viewer",
     "view_run": "viewer",

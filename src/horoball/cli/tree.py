@@ -144,7 +144,7 @@ def tree(
     _tell(found)
     cut = _within(groups, found)
     if fitted is None:
-        made = groups_of_rows(table, found, cut, texts)
+        made = groups_of_rows(table, levels=cut, tree=found, texts=texts)
     else:
         made = table_taxonomy(fitted, table, found, cut, texts=texts)
     if any(file.suffix.lower() in ENDINGS for file in output):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Unpack
 
 import numpy as np
@@ -173,18 +173,45 @@ def tree(
     )
 
 
-def groups(table: Table, found: Tree, levels: Levels, texts: Sequence[str] | None = None) -> Taxonomy:
-    """Named groups of a table's rows, from their tree; see `horoball.trees.taxonomy`.
+_tree_of = tree
+
+
+def groups(
+    source: Any,
+    label: str | None = None,
+    *,
+    levels: Levels = "auto",
+    tree: Tree | None = None,
+    texts: Sequence[str] | None = None,
+    seed: int = 0,
+    **options: Unpack[ReadingOptions],
+) -> Taxonomy:
+    """Groups of rows of any kind, with names and the support of each; without a model.
+
+    Args:
+        source: Where the rows come from, see `horoball.tables.read`.
+        label: Name of a column to keep aside.
+        levels: How many groups each level has at most, or how many levels there are. "auto" takes branches that can be
+            believed: above chance, with a support of 0.5 or more.
+        tree: The tree of the rows, made if not given.
+        texts: A text for each row; groups are then named by words, otherwise by columns.
+        seed: Seed of the tree's draws.
+        options: How the rows are read, see `horoball.tables.read`.
 
     Example:
-        >>> import numpy as np
-        >>> rows = read(np.random.default_rng(0).normal(size=(30, 3)))
-        >>> groups(rows, tree(rows, draws=0), [3]).levels.shape
-        (30, 1)
+        >>> import pandas
+        >>> frame = pandas.DataFrame({"color": ["red", "blue"] * 20, "size": [0.5, 7.5] * 20, "kind": ["a", "b"] * 20})
+        >>> frame["size"] += frame.index / 100
+        >>> print(groups(frame))
+        size -, color = red, kind ≠ b: 20 rows, support 1.00
+        size +, color ≠ red, kind = b: 20 rows, support 1.00
     """
+    table = read(source, label, **options)
+    found = _tree_of(table, seed=seed) if tree is None else tree
     kind = kind_named(table.kind)
     x, columns = _filled(_points(table)), kind.point_names(table)
-    return taxonomy(found, levels, x=x, columns=columns, marks=kind.marks(table), texts=texts)
+    made = taxonomy(found, levels, x=x, columns=columns, marks=kind.marks(table), texts=texts)
+    return replace(made, index=index_of(source))
 
 
 def _points(table: Table) -> np.ndarray:

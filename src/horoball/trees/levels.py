@@ -8,10 +8,10 @@ well, are in no group. There may be fewer such branches than groups asked for. A
 the one is taken whose rows, each counted by (1 + support of its branch)/2, are most. A level divides the groups of the
 level above it, so groups are nested.
 
-Note [Finest]: where no number of groups is given, they are branches above chance with a support of 0.5 or more and at
-least five rows. The finest level has the largest of these, each of which gives way to those inside it if two or more of
-them hold 4/5 of its rows. If branches give way there is a level above it, of the largest, two or more: all rows are not
-a group. Where the verdict is "not detected" there are no groups.
+Note [Finest]: where no number of groups is given, they are branches above chance with a support of 0.5 or more, of at
+least five rows and one in a hundred. The finest level has the largest of these, each of which gives way to those inside
+it if two or more of them hold 4/5 of its rows. If branches give way there is a level above it, of the largest that hold
+less than 4/5 of all rows, if one holds so many. Where the verdict is "not detected" there are no groups.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ Levels = int | Sequence[int] | Literal["auto"]
 _TIE = 1e-6  # where support does not tell, tight groups are better
 _LIKELY = 0.5  # support of a branch that is rather real than not
 _FEWEST = 5  # rows of a group where nobody says how many there are
+_PART = 0.01  # of all rows, that such a group has at least
 _HELD = 0.8  # of a branch's rows, that branches inside it hold together if they take its place
 _LEVELS = 2  # of groups, where there is no support to find them by
 _ROOM = 3  # how much smaller than the others a group may be
@@ -142,7 +143,7 @@ def group_nodes(tree: Branching, levels: Levels) -> list[list[int]]:
 
 def _believed(tree: Branching, sure: np.ndarray) -> list[list[int]]:
     """The groups that branches of enough support are, the largest and the finest; see Note [Finest]."""
-    believed = tree.supported & (sure >= _LIKELY) & (tree.rows >= _FEWEST)
+    believed = tree.supported & (sure >= _LIKELY) & (tree.rows >= max(_FEWEST, _PART * tree.rows[-1]))
     believed[-1] = False
     if tree.verdict is not None and tree.verdict.answer == "not detected":
         # One flat branch in twenty is above chance: whoever asked no more would find groups in any noise.
@@ -160,14 +161,14 @@ def _believed(tree: Branching, sure: np.ndarray) -> list[list[int]]:
         largest.append([node] if believed[node] else around)
         within[node] = around
     coarse = largest[-1]
-    while len(coarse) == 1:  # all rows but some outliers
+    while len(coarse) == 1 and tree.rows[coarse[0]] >= _HELD * tree.rows[-1]:  # all rows but some outliers
         coarse = within[coarse[0]]
     levels = [sorted(found, key=lambda node: int(tree.members(node).min())) for found in (coarse, finest[-1])]
     whole = np.full(tree.leaves, -1)
     for number, node in enumerate(coarse):
         whole[tree.members(node)] = number
     held = all((whole[tree.members(node)] >= 0).all() for node in levels[1])
-    return levels if held and len(coarse) > 1 and levels[0] != levels[1] else levels[1:]
+    return levels if held and coarse and levels[0] != levels[1] else levels[1:]
 
 
 def _divided(tree: Branching, above: list[int], size: int) -> list[int]:
