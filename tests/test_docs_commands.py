@@ -49,7 +49,7 @@ SHORTER = dict.fromkeys(("horoball fit", "horoball report", "horoball graph fit"
 # What a page takes for granted, by the names that it uses.
 GIVEN = {
     "CONTRIBUTING.md": ["pyproject.toml", "tests"],
-    "README.md": ["cells.csv", "friends.csv", "items.parquet"],
+    "README.md": ["cells.csv", "items.parquet"],
     "docs/cells.md": ["cells.h5ad"],
     "docs/command-line.md": ["cells.csv", "test.csv", "rows", "friends.csv", "kinds.csv"],
     "docs/devices.md": ["cells.csv"],
