@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -84,6 +85,17 @@ def tree(
     text: Annotated[
         str | None, typer.Option(help="Column of texts by whose words groups are named; by columns if not given.")
     ] = None,
+    namer: Annotated[
+        str | None,
+        typer.Option(
+            help="Address of a language model that renames groups by what sets them apart, such as"
+            " http://localhost:11434/v1; a key is read from HOROBALL_NAMER_KEY."
+        ),
+    ] = None,
+    namer_model: Annotated[str, typer.Option(help="Name of the model there.")] = "default",
+    namer_examples: Annotated[
+        bool, typer.Option("--namer-examples", help="Send the texts of typical rows, too, and not words alone.")
+    ] = False,
     support: Annotated[
         float,
         typer.Option(
@@ -109,6 +121,7 @@ def tree(
     from horoball.tables.limits import title_of
     from horoball.tables.read import read
     from horoball.tables.vectors import read_texts
+    from horoball.trees.language_model import namer as namer_at
     from horoball.vae.files import ENDINGS, check_tree_ending, write_tree
     from horoball.vae.run import Run
     from horoball.vae.tree import places_of, save_places, table_taxonomy, table_tree
@@ -120,6 +133,8 @@ def tree(
     path = str(run) if data is None else data
     check_outputs(*output, force=force, reads=[path], run=None if data is None else run, command="tree")
     groups = _asked(levels)
+    key = os.environ.get("HOROBALL_NAMER_KEY")
+    renamed = None if namer is None else namer_at(namer, namer_model, key=key, examples=namer_examples)
     fitted = None if data is None else Run.load(run).to(device or "cpu")
     if fitted is None:
         if source != "auto":
@@ -144,9 +159,9 @@ def tree(
     _tell(found)
     cut = _within(groups, found)
     if fitted is None:
-        made = groups_of_rows(table, levels=cut, tree=found, texts=texts)
+        made = groups_of_rows(table, levels=cut, tree=found, texts=texts, name=renamed)
     else:
-        made = table_taxonomy(fitted, table, found, cut, texts=texts)
+        made = table_taxonomy(fitted, table, found, cut, texts=texts, name=renamed)
     if any(file.suffix.lower() in ENDINGS for file in output):
         for line in str(made).splitlines():
             say(line)

@@ -19,7 +19,7 @@ from horoball.tables.table import Table
 from horoball.trees.grow import joined_by
 from horoball.trees.grow import tree as tree_of_points
 from horoball.trees.levels import Levels
-from horoball.trees.taxonomy import Taxonomy, taxonomy
+from horoball.trees.taxonomy import NameGroup, Taxonomy, taxonomy
 from horoball.trees.tree import Tree
 from horoball.trees.verdict import Verdict
 from horoball.vae.kinds import kind_named
@@ -183,6 +183,7 @@ def groups(
     levels: Levels = "auto",
     tree: Tree | None = None,
     texts: Sequence[str] | None = None,
+    name: NameGroup | None = None,
     seed: int = 0,
     **options: Unpack[ReadingOptions],
 ) -> Taxonomy:
@@ -195,6 +196,7 @@ def groups(
             believed: above chance, with a support of 0.5 or more.
         tree: The tree of the rows, made if not given.
         texts: A text for each row; groups are then named by words, otherwise by columns.
+        name: A function from the texts of some examples, and from words, to a name, such as `horoball.trees.namer`.
         seed: Seed of the tree's draws.
         options: How the rows are read, see `horoball.tables.read`.
 
@@ -210,7 +212,7 @@ def groups(
     found = _tree_of(table, seed=seed) if tree is None else tree
     kind = kind_named(table.kind)
     x, columns = _filled(_points(table)), kind.point_names(table)
-    made = taxonomy(found, levels, x=x, columns=columns, marks=kind.marks(table), texts=texts)
+    made = taxonomy(found, levels, x=x, columns=columns, marks=kind.marks(table), texts=texts, name=name)
     return replace(made, index=index_of(source))
 
 

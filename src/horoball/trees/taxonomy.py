@@ -328,7 +328,7 @@ def taxonomy(
             called = ", ".join(told[:3]) or f"group {number}"
             if name is not None:
                 examples = [str(row if texts is None else texts[row]) for row in near[:_EXAMPLES].tolist()]
-                called = name(examples, told)
+                called = name(examples, told) or called
             parent = int(of_row[here[0], level - 1]) if level else None
             certain, chance = (None if of is None else float(of[node]) for of in (tree.support, tree.chance))
             nearest = tuple(near[:_EXAMPLES].tolist())
