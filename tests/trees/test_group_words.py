@@ -47,7 +47,7 @@ def frame() -> pd.DataFrame:
 
 def test_groups_are_named_by_months_hours_and_gaps(frame: pd.DataFrame) -> None:
     table = read(frame, kind="mixed", columns={"hour": "circular"})
-    words = [" ".join(group.words) for group in groups(table, grown(), [3]).groups[0]]
+    words = [" ".join(group.words) for group in groups(table, levels=[3], tree=grown()).groups[0]]
     for said, month, hours in zip(words, ("January", "April", "July"), ((0, 1), (8, 9), (16, 17)), strict=True):
         assert f"signup (month) = {month}" in said
         assert any(f"hour = {hour}" in said for hour in hours)
@@ -57,7 +57,7 @@ def test_groups_are_named_by_months_hours_and_gaps(frame: pd.DataFrame) -> None:
 
 def test_a_column_that_is_known_in_one_group_alone_says_so(frame: pd.DataFrame) -> None:
     frame = frame.assign(income=np.where(KIND == 2, 50.0 + frame["size"], np.nan))
-    found = groups(read(frame, kind="mixed"), grown(), [3]).groups[0]
+    found = groups(read(frame, kind="mixed"), levels=[3], tree=grown()).groups[0]
     assert "income known" in found[2].words
 
 
@@ -72,7 +72,7 @@ def test_a_table_of_circles_alone_has_names(frame: pd.DataFrame) -> None:
     table = read(
         frame[["hour"]].assign(day=frame["hour"] % 7), kind="mixed", columns=dict.fromkeys(("hour", "day"), "circular")
     )
-    assert all(group.words for group in groups(table, grown(), [3]).groups[0])
+    assert all(group.words for group in groups(table, levels=[3], tree=grown()).groups[0])
 
 
 def test_a_file_of_groups_always_has_their_names(tmp_path: Path) -> None:
