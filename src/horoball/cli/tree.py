@@ -166,9 +166,10 @@ def tree(
         for line in str(made).splitlines():
             say(line)
         if (made.levels < 0).all():
+            enough = "" if groups else " with enough support"
+            less = "" if groups else " --levels 5,20 takes less sure ones."
             say(
-                "No branch is above chance with enough support: there are no groups, and none are kept for `horoball "
-                "place`. --levels 5,20 takes less sure ones."
+                f"No branch is above chance{enough}: there are no groups, and none are kept for `horoball place`.{less}"
             )
         elif fitted is not None:
             save_places(places_of(fitted, table, made, seed=seed), fitted, run)
