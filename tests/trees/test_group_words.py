@@ -87,3 +87,25 @@ def test_exemplars_do_not_depend_on_marks() -> None:
     plain = hb.trees.taxonomy(grown(), [3], x=x, columns=list("abc"))
     marked = hb.trees.taxonomy(grown(), [3], x=x, columns=list("abc"), marks=marks)
     assert [one.exemplars for one in plain.groups[0]] == [one.exemplars for one in marked.groups[0]]
+
+
+def test_a_group_with_other_dates_is_earlier_or_later() -> None:
+    days = pd.to_datetime("2020-01-01") + pd.to_timedelta(np.r_[np.arange(30), 1000 + np.arange(30)], unit="D")
+    frame = pd.DataFrame({"signup": days, "visits": np.repeat([1.5, 9.5], 30) + np.arange(60) / 100})
+    merges = Tree.from_merges(*_two_halves(60))
+    named = [" ".join(group.words) for group in groups(frame, levels=[2], tree=merges).groups[0]]
+    assert "signup earlier" in named[0]
+    assert "signup later" in named[1]
+
+
+def _two_halves(n: int) -> tuple[list[list[int]], list[float]]:
+    """Merges of a tree whose two branches are the first and the second half of the leaves."""
+    merges: list[list[int]] = []
+    heads = []
+    for first in (0, n // 2):
+        head = first
+        for leaf in range(first + 1, first + n // 2):
+            merges.append([head, leaf])
+            head = n + len(merges) - 1
+        heads.append(head)
+    return [*merges, heads], [1.0] * len(merges) + [9.0]

@@ -23,10 +23,22 @@ from horoball.trees.branches import differences
 from horoball.trees.levels import Levels, group_nodes
 from horoball.trees.tree import Tree
 
-__all__ = ["MISSING", "Group", "NameGroup", "Taxonomy", "Words", "columns_of", "distinct", "siblings_of", "taxonomy"]
+__all__ = [
+    "LATER",
+    "MISSING",
+    "Group",
+    "NameGroup",
+    "Taxonomy",
+    "Words",
+    "columns_of",
+    "distinct",
+    "siblings_of",
+    "taxonomy",
+]
 
 NameGroup = Callable[[list[str], list[str]], str]  # texts of some members, words: a name
 
+LATER = "later"  # what a date says where it names a group, as in `signup = later`
 MISSING = "missing"  # what a column says of a gap where it names a group, as in `income = missing`
 _CLEAR = 1.2  # how much more frequent than in its siblings a word has to be
 _WORD = r"(?u)\b[^\W\d_][\w-]+\b"  # two letters or more, and no number by itself
@@ -113,6 +125,8 @@ def _signed(column: str, *, positive: bool) -> str:
     """A column with the sign of its difference; a level, as `color = red`, is more frequent or less so."""
     if column.endswith(f" = {MISSING}"):
         return f"{_column(column)} {'missing' if positive else 'known'}"
+    if column.endswith(f" = {LATER}"):
+        return f"{_column(column)} {LATER if positive else 'earlier'}"
     if " = " in column:
         return column if positive else column.replace(" = ", " ≠ ", 1)
     return f"{column} {'+' if positive else '-'}"

@@ -19,7 +19,7 @@ from horoball.tables.read import KINDS
 from horoball.tables.schema import Column, Feature, Schema
 from horoball.tables.table import Table
 from horoball.training.config import TrainConfig
-from horoball.trees.taxonomy import MISSING
+from horoball.trees.taxonomy import LATER, MISSING
 from horoball.vae.encoder import ColumnView, Encoder, network_input
 from horoball.vae.model import VAE, ModelConfig, ModelFields
 from horoball.vae.residuals import even_columns
@@ -280,7 +280,8 @@ def _number_names(schema: Schema, owners: list[int]) -> list[str]:
     feature_of: list[tuple[str, tuple[str, ...], bool]] = []
     for column in schema.used:
         for feature in column.features:
-            feature_of.append((feature.name, column.levels, feature.likelihood.startswith("circular")))
+            name = f"{feature.name} = {LATER}" if column.kind == "date" else feature.name
+            feature_of.append((name, column.levels, feature.likelihood.startswith("circular")))
     called = []
     for place, owner in enumerate(owners):
         name, levels, circular = feature_of[owner]
