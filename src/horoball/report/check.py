@@ -242,8 +242,12 @@ def _described(table: Table) -> list[str]:
 
 
 def _gaps(table: Table) -> dict[str, int]:
-    """How many values each feature lacks."""
-    if table.kind != "mixed":
+    """How many values each column lacks; a date without a day lacks its month, too, and counts once."""
+    if table.schema is None:
         return {}
-    missing = torch.stack([block[:, : table.features].isnan().sum(0) for block in table.blocks()]).sum(0)
-    return {name: int(count) for name, count in zip(table.columns, missing, strict=True) if count}
+    missing = torch.stack([block[:, : table.features].isnan().sum(0) for block in table.blocks()]).sum(0).tolist()
+    found, place = {}, 0
+    for column in table.schema.used:
+        found[column.name] = missing[place]
+        place += len(column.features)
+    return {name: int(count) for name, count in found.items() if count}
