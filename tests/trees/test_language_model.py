@@ -11,7 +11,8 @@ import pytest
 from typer.testing import CliRunner
 
 from horoball.cli import app
-from horoball.trees import Tree, namer, taxonomy
+from horoball.trees import Tree, taxonomy
+from horoball.trees.language_model import namer
 
 TREE = Tree.from_merges([[0, 1], [2, 3], [4, 5]], [1.0, 2.0, 5.0])
 TEXTS = ["red apple", "green apple", "fast car", "red car"]

@@ -196,7 +196,7 @@ def groups(
             believed: above chance, with a support of 0.5 or more.
         tree: The tree of the rows, made if not given.
         texts: A text for each row; groups are then named by words, otherwise by columns.
-        name: A function from the texts of some examples, and from words, to a name, such as `horoball.trees.namer`.
+        name: A function from the texts of some examples, and from words, to a name; see `trees.language_model`.
         seed: Seed of the tree's draws.
         options: How the rows are read, see `horoball.tables.read`.
 

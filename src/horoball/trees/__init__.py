@@ -2,7 +2,6 @@
 
 from horoball.trees.branches import Branch, Difference, branches
 from horoball.trees.grow import tree, verdict
-from horoball.trees.language_model import namer
 from horoball.trees.linkage import Candidate
 from horoball.trees.placement import Placed, Placer, calibration_error
 from horoball.trees.record import tree_from_json, tree_to_json
@@ -22,7 +21,6 @@ __all__ = [
     "Verdict",
     "branches",
     "calibration_error",
-    "namer",
     "taxonomy",
     "tree",
     "tree_from_json",
