@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from numbers import Integral
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,9 +18,11 @@ from horoball.geometry.coordinates import frechet_mean, in_ball, rim_report
 from horoball.neighbors.index import Index
 from horoball.neighbors.search import others
 from horoball.plugins import require_anndata
+from horoball.tables.anndata import is_cells
 
 __all__ = [
     "ball_of",
+    "check_cells",
     "check_neighborhood",
     "coordinates",
     "fuzzy_weights",
@@ -32,6 +35,39 @@ __all__ = [
 ]
 
 
+def check_cells(cells: Any, *, written: bool = True) -> None:
+    """Refuse what is no AnnData, and what the map cannot be written to, before any work is done.
+
+    Args:
+        cells: What was given.
+        written: Whether something will be written to it.
+
+    Example:
+        >>> check_cells("cells.h5ad")
+        Traceback (most recent call last):
+        ...
+        TypeError: Cells come as AnnData, got str. Read a file with anndata.read_h5ad.
+    """
+    if hasattr(cells, "mod"):
+        names = ", ".join(repr(str(name)) for name in cells.mod)
+        raise TypeError(
+            f"Cells come as AnnData, got {type(cells).__name__} with the modalities {names}. Give the one with the "
+            f"counts, such as mdata[{next(iter(map(str, cells.mod)), 'rna')!r}]."
+        )
+    if hasattr(cells, "to_adata") and not is_cells(cells):
+        raise TypeError(
+            f"Cells come as AnnData, got {type(cells).__name__}, which has no counts of its own. Join its parts with "
+            "anndata.concat, or write them to one file with anndata.experimental.concat_on_disk and open that."
+        )
+    if not is_cells(cells) or isinstance(cells, str | Path):
+        raise TypeError(f"Cells come as AnnData, got {type(cells).__name__}. Read a file with anndata.read_h5ad.")
+    if written and getattr(cells, "isbacked", False) and getattr(cells, "is_view", False):
+        raise ValueError(
+            "The AnnData is a view of one that is backed by a file, and AnnData cannot write a map to such a view. "
+            "Give the whole with genes= for some of its genes, or take the part into memory: adata[...].to_memory()."
+        )
+
+
 def write(cells: Any, z: Tensor, scale: Tensor, ball: PoincareBall, key: str = "poincare") -> None:
     """Write points and their posterior scales to AnnData.
 
@@ -40,7 +76,8 @@ def write(cells: Any, z: Tensor, scale: Tensor, ball: PoincareBall, key: str = "
         z: Points in the tangent chart, shape (cells, d).
         scale: Posterior scales, shape (cells,).
         ball: The ball.
-        key: Names the places: obsm["X_poincare"] for ball coordinates, obsm["X_poincare_std"], uns["poincare"].
+        key: Names the places: obsm["X_poincare"] for ball coordinates, obsm["X_poincare_std"], obsm["X_poincare_c"],
+            which stays with the cells where `anndata.concat` drops uns, and uns["poincare"].
 
     Example:
         >>> from horoball.plugins import require_anndata
@@ -53,6 +90,7 @@ def write(cells: Any, z: Tensor, scale: Tensor, ball: PoincareBall, key: str = "
         note(torch.linalg.vector_norm(z, dim=-1))
     cells.obsm[f"X_{key}"] = in_ball(z, ball).numpy()
     cells.obsm[f"X_{key}_std"] = scale.double().unsqueeze(-1).numpy()
+    cells.obsm[f"X_{key}_c"] = np.full((len(z), 1), ball.c_value)
     cells.uns[key] = {"params": {"c": ball.c_value}}
 
 
@@ -66,9 +104,17 @@ def ball_of(cells: Any, key: str = "poincare") -> PoincareBall:
         ...
         ValueError: There is no embedding in obsm['X_poincare']. Fit a model first: horoball.cells.fit(adata).
     """
-    if f"X_{key}" not in cells.obsm or key not in cells.uns:
+    if f"X_{key}" not in cells.obsm or (key not in cells.uns and f"X_{key}_c" not in cells.obsm):
         raise ValueError(f"There is no embedding in obsm['X_{key}']. Fit a model first: horoball.cells.fit(adata).")
-    return PoincareBall(float(cells.uns[key]["params"]["c"]))
+    if f"X_{key}_c" not in cells.obsm:  # of an earlier version
+        return PoincareBall(float(cells.uns[key]["params"]["c"]))
+    found = np.unique(np.asarray(cells.obsm[f"X_{key}_c"], np.float64))
+    if len(found) != 1 or not np.isfinite(found).all():
+        raise ValueError(
+            f"The cells in obsm['X_{key}'] lie on maps of different curvature: minus it is "
+            f"{', '.join(f'{c:.6g}' for c in found[:5])}. Map them all with one model."
+        )
+    return PoincareBall(float(found[0]))
 
 
 def coordinates(cells: Any, key: str = "poincare") -> Tensor:
@@ -117,8 +163,9 @@ def neighbors(cells: Any, n_neighbors: int = 15, *, key: str = "poincare") -> No
     cells.obsp[names["distances"]] = csr_matrix((distance.ravel(), index.ravel(), starts), shape=(n, n))
     cells.obsp[names["connectivities"]] = fuzzy_weights(index, distance)
     params = {"n_neighbors": k + 1, "method": "umap", "metric": "poincare", "use_rep": f"X_{key}"}
-    cells.uns[key] |= {f"{what}_key": name for what, name in names.items()}
-    cells.uns[key]["params"] = dict(cells.uns[key]["params"]) | params
+    found = dict(cells.uns.get(key, {}))  # what `anndata.concat` may have dropped
+    given = {"c": ball.c_value} | dict(found.get("params", {})) | params
+    cells.uns[key] = found | {f"{what}_key": name for what, name in names.items()} | {"params": given}
 
 
 def check_neighborhood(n_neighbors: int | None) -> None:
@@ -216,7 +263,8 @@ def pseudotime(cells: Any, root: str | int, *, groupby: str | None = None, key: 
     distance[number] = 0.0
     farthest = float(distance.max())
     cells.obs[f"{key}_pseudotime"] = (distance / (farthest or 1.0)).numpy()
-    cells.uns[key]["root"] = str(cells.obs_names[number])
+    found = dict(cells.uns.get(key, {"params": {"c": ball.c_value}}))
+    cells.uns[key] = found | {"root": str(cells.obs_names[number])}
 
 
 def _number(cells: Any, root: str | int) -> int:
@@ -245,6 +293,8 @@ def _members(cells: Any, groupby: str, root: str | int) -> np.ndarray:
 def plot(cells: Any, color: str | None = None, *, key: str = "poincare", ax: Any = None, **style: Any) -> Any:
     """Draw the map of cells on the disc, with matplotlib; see `horoball.plotting.points`.
 
+    Categories keep their order, and the colors that scanpy keeps in `uns["<column>_colors"]` if there are any.
+
     Args:
         cells: AnnData with an embedding by `fit` or `CellModel.embed`.
         color: Column of obs, or a gene.
@@ -267,8 +317,19 @@ def plot(cells: Any, color: str | None = None, *, key: str = "poincare", ax: Any
     if color is not None and not isinstance(color, str):
         raise TypeError(f"color is one column of obs, or one gene, got {color!r}. Call plot for each, with its own ax.")
     labels = None if color is None else _values(cells, color)
-    options = {"title": color or ""} | style
+    options = {"title": color or ""} | _of_categories(cells, color) | style
     return plotting.points(cells.obsm[f"X_{key}"], c=c, labels=labels, ax=ax, **options)
+
+
+def _of_categories(cells: Any, color: str | None) -> dict[str, Any]:
+    """The order of the categories of a column, and the colors that scanpy gave them."""
+    column = cells.obs[color] if color is not None and color in cells.obs else None
+    categories = getattr(getattr(column, "dtype", None), "categories", None)
+    if categories is None:
+        return {}
+    names = [str(name) for name in categories]
+    colors = [str(one) for one in cells.uns.get(f"{color}_colors", ())]
+    return {"order": names, "colors": dict(zip(names, colors, strict=True)) if len(colors) == len(names) else None}
 
 
 def _values(cells: Any, color: str) -> np.ndarray:

@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from horoball.cells.anndata import check_neighborhood
+import numpy as np
+
+from horoball.cells.anndata import check_cells, check_neighborhood
 from horoball.cells.model import CellModel
 from horoball.geometry.random import seed_from
 from horoball.plugins import require_anndata
 from horoball.storage.settings import called
-from horoball.tables.anndata import is_cells
-from horoball.tables.read import read
+from horoball.tables.anndata import cell_table
 from horoball.training.config import TrainConfig
 from horoball.training.progress import watched
 from horoball.vae.kinds import CELLS, TABLES
@@ -27,6 +28,7 @@ def fit(
     cells: Any,
     *,
     layer: str | None = "auto",
+    genes: str | Sequence[str] | None = None,
     batch_key: str | Sequence[str] | None = None,
     continuous_key: str | Sequence[str] | None = None,
     n_components: int = ModelConfig.d,
@@ -58,6 +60,8 @@ def fit(
     Args:
         cells: AnnData, in memory or backed by a file.
         layer: Layer with the raw counts, None for X; "auto" is the layer "counts" if there is one, otherwise X.
+        genes: Genes to fit: names, or a column of var that is True for them, such as "highly_variable"; all if not
+            given. Map and model know these only; the AnnData keeps all.
         batch_key: Batch key in obs to correct for, or several: batches, donors, chemistries.
         continuous_key: Column of obs with a number to correct for, or several: a share of mitochondrial counts, a
             score of the cell cycle.
@@ -102,12 +106,12 @@ def fit(
         ((60, 2), {'batch': ['a', 'b']})
     """
     require_anndata()
-    if not is_cells(cells) or isinstance(cells, str | Path):
-        raise TypeError(f"Cells come as AnnData, got {type(cells).__name__}. Read a file with anndata.read_h5ad.")
+    check_cells(cells)
     check_neighborhood(n_neighbors)
     batch = [batch_key] if isinstance(batch_key, str) else list(batch_key or ())
     numbers = [continuous_key] if isinstance(continuous_key, str) else list(continuous_key or ())
-    table = read(cells, layer=layer, batch=batch, numbers=dict.fromkeys(numbers))
+    chosen = chosen_genes(cells, genes)
+    table = cell_table(cells, layer=layer, batch=batch, numbers=dict.fromkeys(numbers), genes=chosen)
     with called(d="n_components", validation="validation_fraction", seed="random_state"), watched(verbose) as progress:
         fields, config = table_fit(
             table,
@@ -132,3 +136,39 @@ def fit(
     model = CellModel(run, key_added)
     model.write(cells, table, n_neighbors)
     return model
+
+
+def chosen_genes(cells: Any, genes: str | Sequence[str] | None) -> list[str] | None:
+    """Names of the genes to fit; None for all.
+
+    Example:
+        >>> from horoball.cells import simulate
+        >>> cells = simulate(depth=2, cells=60, genes=30)
+        >>> cells.var["highly_variable"] = [i % 10 == 0 for i in range(30)]
+        >>> chosen_genes(cells, "highly_variable")
+        ['gene0', 'gene10', 'gene20']
+    """
+    if genes is None:
+        return None
+    names = [str(name) for name in cells.var_names]
+    if isinstance(genes, str):
+        if genes not in cells.var:
+            known = ", ".join(map(str, list(cells.var)[:20])) or "none"
+            raise ValueError(
+                f"var has no column {genes!r} to choose genes by. Columns: {known}. Call "
+                "scanpy.pp.highly_variable_genes first, or give names of genes as a list."
+            )
+        marked = np.asarray(cells.var[genes])
+        if marked.dtype != bool:
+            raise ValueError(f"The column {genes!r} of var holds {marked.dtype}. Genes are chosen by True and False.")
+        found = [name for name, one in zip(names, marked, strict=True) if one]
+    else:
+        found = [str(name) for name in genes]
+        missing = sorted(set(found) - set(names))
+        if missing:
+            raise ValueError(f"The AnnData has no genes {', '.join(missing[:5])}. Give names of var_names.")
+        if len(set(found)) < len(found):
+            raise ValueError("A gene is named twice. Name each once.")
+    if len(found) < 2:
+        raise ValueError(f"A map needs at least two genes, and {len(found)} were chosen.")
+    return found

@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import torch
 
-from horoball.cells.anndata import neighbors, write
+from horoball.cells.anndata import check_cells, neighbors, write
 from horoball.cells.expression import differential_expression, mean_elbo, normalized_expression, sample_counts
-from horoball.cells.query import map_query
+from horoball.cells.query import cells_like, map_query
 from horoball.cells.tree import TreeSource, branch_markers, cell_tree
 from horoball.geometry.ball import PoincareBall
 from horoball.geometry.random import seed_from
 from horoball.notebook import facts_table
-from horoball.tables.anndata import is_cells
 from horoball.tables.covariates import NUMBER
 from horoball.tables.schema import some_names
 from horoball.tables.table import Table
@@ -82,7 +81,7 @@ class CellMap:
         """Metrics of every epoch."""
         return self.run.history
 
-    def embed(self, cells: Any, *, n_neighbors: int | None = 15) -> np.ndarray:
+    def embed(self, cells: Any, *, layer: str | None = "auto", n_neighbors: int | None = 15) -> np.ndarray:
         """Write the map of some cells to their AnnData, and return it.
 
         Genes are found by their names; there may be more than the model knows, in any order. Cells are read from the
@@ -90,14 +89,14 @@ class CellMap:
 
         Args:
             cells: AnnData, in memory or backed.
+            layer: Layer with the counts, None for X; "auto" is the layer of the fit.
             n_neighbors: Size of the neighborhoods of the graph, see `neighbors`; None for no graph.
 
         Returns:
             Ball coordinates in float64, shape (cells, d), as they stand in obsm["X_poincare"].
         """
-        if not is_cells(cells) or isinstance(cells, str | Path):
-            raise TypeError(f"Cells come as AnnData, got {type(cells).__name__}. Read a file with anndata.read_h5ad.")
-        return self.write(cells, self.run.read(cells), n_neighbors)
+        check_cells(cells)
+        return self.write(cells, cells_like(self.run, cells, layer), n_neighbors)
 
     @torch.no_grad()
     def write(self, cells: Any, table: Table, n_neighbors: int | None) -> np.ndarray:
@@ -139,8 +138,7 @@ class CellMap:
         """
         from horoball.viewer.run import view_run
 
-        if not is_cells(cells) or isinstance(cells, str | Path):
-            raise TypeError(f"Cells come as AnnData, got {type(cells).__name__}. Read a file with anndata.read_h5ad.")
+        check_cells(cells, written=False)
         columns = {str(name): cells.obs[name] for name in cells.obs.columns}
         if isinstance(labels, str):
             if labels not in columns:
@@ -397,6 +395,7 @@ class CellModel(ExpressionModel):
         cells: Any,
         reference: Any = None,
         *,
+        layer: str | None = "auto",
         max_epochs: int = 100,
         learning_rate: float = 5e-3,
         n_neighbors: int | None = 15,
@@ -417,6 +416,7 @@ class CellModel(ExpressionModel):
         Args:
             cells: AnnData of new cells.
             reference: AnnData of the fit, whose cells say what is usual; None for no novelty.
+            layer: Layer of the new cells with the counts, None for X; "auto" is the layer of the fit.
             max_epochs: Epochs for the weights of new batches; none are trained if all batches are known.
             learning_rate: Learning rate of these weights.
             n_neighbors: Size of the neighborhoods of the graph among the new cells; None for no graph.
@@ -435,10 +435,9 @@ class CellModel(ExpressionModel):
             >>> model.map_query(new, cells, max_epochs=1, n_neighbors=None).batches
             {'batch': ['a', 'b', 'later']}
         """
-        if not is_cells(cells) or isinstance(cells, str | Path):
-            raise TypeError(f"Cells come as AnnData, got {type(cells).__name__}. Read a file with anndata.read_h5ad.")
+        check_cells(cells)
         options: dict[str, Any] = {"max_epochs": max_epochs, "learning_rate": learning_rate, "key": self.key}
-        options |= {"n_neighbors": n_neighbors, "seed": seed_from(random_state)}
+        options |= {"n_neighbors": n_neighbors, "seed": seed_from(random_state), "layer": layer}
         with watched(verbose) as progress:
             run = map_query(self.run, cells, reference, progress=progress, **options)
         return CellModel(run, self.key)

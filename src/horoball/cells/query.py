@@ -30,7 +30,7 @@ from horoball.geometry.random import generator_for
 from horoball.neighbors.index import Index
 from horoball.tables.anndata import cell_table
 from horoball.tables.geodesics import count_axes
-from horoball.tables.table import ArrayTable
+from horoball.tables.table import ArrayTable, Table
 from horoball.training.config import TrainConfig
 from horoball.training.progress import Progress
 from horoball.vae.encoder import Prior
@@ -40,6 +40,7 @@ from horoball.vae.train import fit
 
 __all__ = [
     "ObservedGenes",
+    "cells_like",
     "map_query",
     "padded_table",
     "pearson_residuals",
@@ -125,12 +126,40 @@ _COLUMNS = ("encoder.network.0.weight", "decoder.shift.weight", "decoder.offset.
 _log = logging.getLogger("horoball")
 
 
-def padded_table(run: Run, cells: Any) -> tuple[ArrayTable, np.ndarray]:
+def cells_like(run: Run, cells: Any, layer: str | None = "auto", genes: Sequence[str] | None = None) -> Table:
+    """The table of cells as those of a fit were read, from another layer if one is named.
+
+    Args:
+        run: The fit.
+        cells: AnnData.
+        layer: Layer with the counts, None for X; "auto" is the layer of the fit.
+        genes: Some of the genes; all of the fit if not given.
+
+    Example:
+        >>> from horoball.cells import fit, simulate
+        >>> cells = simulate(depth=2, cells=60, genes=30)
+        >>> run = fit(cells, max_epochs=1, hidden=(8,)).run
+        >>> cells_like(run, cells, None).reading["layer"] is None
+        True
+    """
+    options = dict(run.record.reading)
+    if layer != "auto":
+        options["layer"] = layer
+    try:
+        return cell_table(cells, genes=run.columns if genes is None else genes, **options)
+    except ValueError as error:
+        if layer == "auto" and f"has no layer {options.get('layer')!r}" in str(error):
+            raise ValueError(f"{error} The model was fitted to that layer; name another one with layer=.") from error
+        raise
+
+
+def padded_table(run: Run, cells: Any, layer: str | None = "auto") -> tuple[ArrayTable, np.ndarray]:
     """The table of new cells with zeros for genes that they lack, and which genes they have.
 
     Args:
         run: The fit.
         cells: AnnData.
+        layer: Layer with the counts, None for X; "auto" is the layer of the fit.
 
     Example:
         >>> from horoball.cells import fit, simulate
@@ -148,7 +177,7 @@ def padded_table(run: Run, cells: Any) -> tuple[ArrayTable, np.ndarray]:
             "are the names of the same kind, such as symbols or Ensembl ids?"
         )
     genes = [name for name, seen in zip(run.columns, observed, strict=True) if seen]
-    table = cell_table(cells, genes=genes, **run.record.reading)
+    table = cells_like(run, cells, layer, genes)
     if not isinstance(table, ArrayTable):
         raise ValueError("New cells are mapped in memory, and these are streamed. Map them in parts.")
     if observed.all():
@@ -313,6 +342,7 @@ def map_query(
     *,
     max_epochs: int = 100,
     learning_rate: float = 5e-3,
+    layer: str | None = "auto",
     key: str = "poincare",
     n_neighbors: int | None = 15,
     seed: int = 0,
@@ -332,7 +362,7 @@ def map_query(
         >>> sorted(new.obs.columns)[-2:]
         ['poincare_novelty', 'poincare_surprise']
     """
-    table, observed = padded_table(run, cells)
+    table, observed = padded_table(run, cells, layer)
     grown = with_new_batches(
         run, table, observed, max_epochs=max_epochs, learning_rate=learning_rate, seed=seed, progress=progress
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import colorsys
 import math
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -126,6 +127,8 @@ def points(
     marker: str = "o",
     title: str = "",
     legend: bool = True,
+    order: Sequence[str] | None = None,
+    colors: Mapping[str, Any] | None = None,
 ) -> Any:
     """Points, colored by category with a legend, or by number with a scale.
 
@@ -139,6 +142,8 @@ def points(
         marker: Their form, by matplotlib's letters.
         title: Heading.
         legend: Whether categories are named.
+        order: Categories in the order of the legend; by name if not given. Those that do not occur are left out.
+        colors: Colors of categories by name; those without one get a color of the palette by their place.
 
     Example:
         >>> import matplotlib; matplotlib.use("agg")
@@ -160,10 +165,14 @@ def points(
         ax.figure.colorbar(shown, ax=ax, shrink=0.7)
     else:
         values = category_names(values)
-        for number, name in enumerate(np.unique(values)):
-            ax.scatter(*flat[values == name].T, color=color_of(number), label=str(name), **style)
+        there = list(map(str, np.unique(values)))
+        first = [name for name in order or () if name in set(there)]
+        there = first + [name for name in there if name not in set(first)]
+        for number, name in enumerate(there):
+            shade = (colors or {}).get(name, color_of(number))
+            ax.scatter(*flat[values == name].T, color=shade, label=name, **style)
         if legend:
-            columns = -(-len(np.unique(values)) // _NAMES)
+            columns = -(-len(there) // _NAMES)
             style = {"frameon": False, "ncols": columns, "fontsize": None if columns == 1 else "small"}
             ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), markerscale=max(1, 6 / size**0.5), **style)
     annotate(ax, note)

@@ -255,7 +255,8 @@ class _Cells(NamedTuple):
 
 def _parts(cells: Any) -> _Cells:
     require_anndata()
-    return _Cells("The AnnData", cells.obs, list(map(str, cells.var_names)), cells, dict.fromkeys(cells.layers, cells))
+    obs = cells.obs.to_memory() if hasattr(cells.obs, "to_memory") else cells.obs  # of `read_lazy`
+    return _Cells("The AnnData", obs, list(map(str, cells.var_names)), cells, dict.fromkeys(cells.layers, cells))
 
 
 def _open(path: str | Path, stack: ExitStack) -> _Cells:
@@ -306,6 +307,8 @@ def _matrix(cells: _Cells, layer: str | None) -> Any:
         raise ValueError(f"{cells.name} has no X. Name the layer with the counts.")
     if isinstance(found, np.ndarray) or (hasattr(found, "tocsr") and not hasattr(found, "group")):
         return found
+    if hasattr(found, "dask") and hasattr(found, "chunks"):
+        return _computed(found)
     group = getattr(found, "group", found)  # of anndata's view of a sparse matrix in a file
     plain = "array" if hasattr(group, "ndim") else ""  # what older files hold without a word
     kind = group.attrs.get("encoding-type", plain) if hasattr(group, "attrs") else ""
@@ -321,6 +324,14 @@ def _matrix(cells: _Cells, layer: str | None) -> Any:
         check_indices(group)
         return sound_sparse(read_elem(group)).tocsr()
     return group
+
+
+def _computed(array: Any) -> Any:
+    """A Dask array in memory, row blocks one after the other: sparse, as most of it is zeros while it is computed."""
+    ends = np.cumsum([0, *array.chunks[0]])
+    if np.isnan(ends).any():
+        raise ValueError("The counts are a Dask array of unknown length. Call compute_chunk_sizes() on it first.")
+    return vstack([csr_matrix(array[a:b].compute()) for a, b in pairwise(map(int, ends))], format="csr")
 
 
 def _table(
