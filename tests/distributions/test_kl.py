@@ -391,18 +391,3 @@ def test_transforms_go_through_cubature(kind: str) -> None:
     assert_close(torch.func.vmap(torch.func.grad(divergence))(rows), expected, "integral")
     assert_close(torch.func.jacfwd(divergence)(rows[0]), expected[0], "integral")
     assert bool(torch.func.hessian(divergence)(rows[0]).isfinite().all())
-
-
-@pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated:DeprecationWarning")
-@pytest.mark.parametrize("kind", KINDS)
-def test_second_derivatives_at_one_mean_are_no_numbers_and_first_ones_are_right(kind: str) -> None:
-    """The divergence comes by way of the distance of the means, whose kink would make 0 of them."""
-    ball, at = PoincareBall(1.0), torch.tensor([0.3, -0.4], dtype=torch.float64)
-    p = KINDS[kind](at, torch.ones(1, dtype=torch.float64), ball)
-
-    def divergence(loc: Tensor) -> Tensor:
-        return kl_divergence(KINDS[kind](loc, torch.full((1,), 0.8, dtype=torch.float64), ball), p)
-
-    assert float(torch.func.grad(divergence)(at).abs().max()) < 1e-9
-    for hessian in (torch.func.hessian(divergence)(at), torch.autograd.functional.hessian(divergence, at)):
-        assert bool(hessian.isnan().any())

@@ -9,6 +9,14 @@ is a two-dimensional integral of a smooth function: no sampling, no variance, gr
 the angle drops out, and for normals of the same kind the rest is closed. With a diagonal or full covariance and another
 mean all directions differ, and are summed over for d = 2 and 3.
 
+Note [One mean]: as a function of the distance ρ the divergence is even and smooth, but ρ itself has a kink at 0. Where
+the means are one or all but one it is KL(0) + K ρ²/2, with ρ² = |log_μ(μ')|², which is smooth, and
+
+    dK = E[−Δ log p] = E[1/σ² + (d − 1)(1 + uM)/σ²]                                for p = N^R,
+    and (d − 1)c(1 − uM² − 2M) + (d − 1)(1 + uM)(d − 1)cM more                     for p = N^W,
+
+u = cr² and M(u) = (√u coth √u − 1)/u. So second derivatives are right there too.
+
 Note [Rounding of a divergence]: entropies of some thousand nats leave a divergence of 0 with a rounding error of either
 sign. A negative one is returned as 0; gradients are left as they are.
 """
@@ -29,12 +37,14 @@ from horoball.distributions.normal import BallNormal
 from horoball.distributions.radius import log_normalizer, radius_nodes
 from horoball.distributions.riemannian_normal import RiemannianNormal
 from horoball.distributions.wrapped_normal import WrappedNormal
-from horoball.geometry.kernels import log_sinhc, looks_ahead, static, transformed, wide
+from horoball.geometry.curvature import widened
+from horoball.geometry.kernels import coth_excess, log_sinhc, looks_ahead, static, transformed, wide
 from horoball.geometry.quadrature import direction_rule, sphere_rule
 from horoball.geometry.translation import side
 
 __all__: list[str] = []
 
+_NEAR = 1e-10  # of ρ²/σ²: Note [One mean]
 _MOST_DIRECTIONS = 3  # d up to which a rule of directions has a bearable number of nodes
 
 
@@ -67,7 +77,9 @@ def _kl_wrapped_wrapped(q: WrappedNormal, p: WrappedNormal) -> Tensor:
         log_det = 2 * ratio.diagonal(dim1=-2, dim2=-1).log().sum(-1)
         terms = ratio.square().sum((-2, -1)) - q.loc.shape[-1] - log_det
         moved = torch.linalg.solve_triangular(_factor(p), shift.unsqueeze(-1), upper=False).squeeze(-1)
-    return _not_negative((terms + (moved.square().sum(-1) if flat else _at_one_mean(shift))) / 2, q)
+    if flat:
+        return _not_negative((terms + moved.square().sum(-1)) / 2, q)
+    return _not_negative(terms / 2 + _near_one_mean(q, p), q)
 
 
 @register_kl(RiemannianNormal, RiemannianNormal)
@@ -85,15 +97,19 @@ def _kl_by_quadrature(q: BallNormal, p: BallNormal) -> Tensor:
     r = sigma * t
     entropy = -(w * _log_density(q, r)).sum(-1)
     if _same_mean(q, p):
-        still = _at_one_mean(wide(q.loc) - wide(p.loc))
-        return _not_negative(still - entropy - (w * _log_density(p, r)).sum(-1), q)
-    rho = wide(q.ball.dist(wide(q.loc), wide(p.loc)))
-    if transformed():  # which does not let the means be compared before
-        rho = torch.where(rho > 0, rho, _at_one_mean(wide(q.loc) - wide(p.loc)))
+        return _not_negative(_near_one_mean(q, p) - entropy - (w * _log_density(p, r)).sum(-1), q)
+    mean, other = torch.broadcast_tensors(wide(q.loc), wide(p.loc))
+    with torch.no_grad():  # what Note [One mean] leaves out is of the order of the square of this
+        close = q.ball.dist(mean, other).square() * (widened(c) + 1 / wide(p.scale).squeeze(-1).square()) < _NEAR
+    some = transformed() or torch.compiler.is_compiling() or bool(close.any())  # of which a batch rarely has any
+    rho = q.ball.dist(mean, torch.where(close.unsqueeze(-1), other + 1, other) if some else other)
     P, weight = sphere_rule(d, rho.device)
     distance = side(rho[..., None, None], r.unsqueeze(-1), P, c)
     cross = (_log_density(p, distance.flatten(-2)).unflatten(-1, distance.shape[-2:]) * weight).sum(-1)
-    return _not_negative(-entropy - (w * cross).sum(-1), q)
+    expected = (w * cross).sum(-1)
+    if some:
+        expected = torch.where(close, (w * _log_density(p, r)).sum(-1) - _near_one_mean(q, p), expected)
+    return _not_negative(-entropy - expected, q)
 
 
 def _kl_by_cubature(q: BallNormal, p: BallNormal) -> Tensor:
@@ -154,12 +170,23 @@ def _same_mean(q: BallNormal, p: BallNormal) -> bool:
     return bool((q.loc == p.loc).all())
 
 
-def _at_one_mean(shift: Tensor) -> Tensor:
-    """0 with a gradient of 0 in the means, and second derivatives that are no numbers: the distance has a kink there.
-
-    They do exist, but not by way of the distance; 0 in their place would be taken for them.
-    """
-    return shift.square().sum(-1).pow(1.5)
+def _near_one_mean(q: BallNormal, p: BallNormal) -> Tensor:
+    """K ρ²/2; see Note [One mean]. Of normals with several scales the second derivatives are no numbers."""
+    shift = wide(q.ball.log(wide(q.loc), wide(p.loc)))
+    square = shift.square().sum(-1)
+    if any(isinstance(one, WrappedNormal) and not one.is_isotropic for one in (q, p)):
+        return square.pow(1.5)  # 0 in their place would be taken for them
+    if not (square.requires_grad or transformed()):
+        return torch.zeros_like(square)
+    c, d, sigma = q.ball.c, static(q.loc.shape[-1]), wide(q.scale)
+    lam = (c * sigma * sigma if isinstance(q, RiemannianNormal) else torch.zeros_like(sigma)).squeeze(-1)
+    t, w = radius_nodes(lam, d)
+    u, n = c * (sigma * t).square(), d - 1
+    M, inverse = coth_excess(u), 1 / wide(p.scale).square()
+    bend = inverse + n * (1 + u * M) * inverse
+    if isinstance(p, WrappedNormal):
+        bend = bend + n * c * (1 - u * M * M - 2 * M + n * (1 + u * M) * M)
+    return (w * bend).sum(-1) / d * square / 2
 
 
 def _not_negative(divergence: Tensor, q: BallNormal) -> Tensor:

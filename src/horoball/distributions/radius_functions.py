@@ -20,6 +20,7 @@ normal generator returns. Above the largest X of the table sinh is exp/2 to 1e-1
 from __future__ import annotations
 
 import math
+from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -37,6 +38,7 @@ from horoball.geometry.kernels import (
     may_hold,
     polynomial_columns,
     static,
+    transformed,
     wide,
 )
 from horoball.geometry.quadrature import gauss_legendre
@@ -449,9 +451,17 @@ def _held(d: int, device: torch.device) -> RadiusTable:
 
 @lru_cache(maxsize=32)
 def _cached(d: int, device: torch.device) -> RadiusTable:
-    # A table made in inference mode could not be used in training afterwards.
-    with torch.inference_mode(False), torch.no_grad(), torch.device("cpu"):
-        table = _build(d)
+    # A table made in inference mode could not be used in training afterwards, and one made within a transform of
+    # `torch.func` not outside of it: these are a thread's own.
+    def plainly() -> RadiusTable:
+        with torch.inference_mode(False), torch.no_grad(), torch.device("cpu"):
+            return _build(d)
+
+    if transformed():
+        with ThreadPoolExecutor(1) as thread:
+            table = thread.submit(plainly).result()
+    else:
+        table = plainly()
     kind = torch.float64 if has_float64(device) else torch.float32
     return table._replace(numbers=table.numbers.to(device, kind), radius=table.radius.to(device, kind))
 

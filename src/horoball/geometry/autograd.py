@@ -101,8 +101,8 @@ def first_order(backward: Callable[..., Any]) -> Callable[..., Any]:
     Example:
         >>> from horoball import HyperbolicRadius, PoincareBall
         >>> scale = torch.ones((), requires_grad=True)
-        >>> r = HyperbolicRadius(3, scale, PoincareBall()).rsample()
-        >>> (g,) = torch.autograd.grad(r, scale, create_graph=True)
+        >>> F = HyperbolicRadius(3, scale, PoincareBall()).cdf(torch.tensor(1.0))
+        >>> (g,) = torch.autograd.grad(F, scale, create_graph=True)
         >>> torch.autograd.grad(g, scale)
         Traceback (most recent call last):
         ...

@@ -17,13 +17,14 @@ import torch
 from torch import Tensor
 
 from horoball.geometry.autograd import differentiated_by
-from horoball.geometry.curvature import Curvature, CurvedSpace, grad_in, load, positive, root, save, widened
+from horoball.geometry.curvature import Curvature, CurvedSpace, grad_in, load, positive, root, save, value, widened
 from horoball.geometry.exponential import plain_log_volume
 from horoball.geometry.kernels import (
     asinhc,
     atanhc,
     coth_excess,
     floating,
+    in_graph,
     log_sinhc,
     may_hold,
     sinhc,
@@ -77,12 +78,48 @@ _TINY = 1e-60  # floor of sinh²(√c d/2): the distance of a point to itself ha
 
 def pairwise_dist(z: Tensor, y: Tensor, c: Curvature) -> Tensor | None:
     """d(z_i, y_j), shape (*batch, n, m) [eq:dist]; None for points too far out, c too close to 0, or no float64."""
-    if torch.compiler.is_compiling() or wide_dtype(z) != torch.float64 or may_hold(torch.as_tensor(c) < _FLAT):
+    if in_graph() or wide_dtype(z) != torch.float64 or may_hold(torch.as_tensor(c) < _FLAT):
         return None
+    most = _MODERATE / value(root(c))
+    if any(may_hold(torch.linalg.vector_norm(x.detach(), dim=-1, dtype=torch.float64) > most) for x in (z, y)):
+        return None
+    return _Pairs.apply(z, y, c) if _is_recorded(z, y, c) else _pairs(z, y, c)
+
+
+def _is_recorded(*inputs: Curvature) -> bool:
+    return torch.is_grad_enabled() and any(isinstance(x, Tensor) and x.requires_grad for x in inputs)
+
+
+def _plain_pairs(z: Tensor, y: Tensor, c: Curvature) -> Tensor:
+    """The triangle of each pair."""
+    return translated_radius(z.unsqueeze(-2), -y.unsqueeze(-3), c)
+
+
+class _Pairs(torch.autograd.Function):
+    """The same for a gradient, by the graph of `_pairs`; torch knows of no second derivative of its `cdist`."""
+
+    @staticmethod
+    def forward(ctx: Any, z: Tensor, y: Tensor, c: Curvature) -> Tensor:
+        save(ctx, c, z, y)
+        inputs: list[Any] = [x.detach() if isinstance(x, Tensor) else x for x in (z, y, c)]
+        ctx.leaves = [
+            x.requires_grad_() if needed else None for x, needed in zip(inputs, ctx.needs_input_grad, strict=True)
+        ]
+        with torch.enable_grad():
+            ctx.apart = _pairs(*inputs)
+        return ctx.apart.detach()
+
+    @staticmethod
+    @differentiated_by(_plain_pairs)
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        wanted = [x for x in ctx.leaves if x is not None]
+        found = iter(torch.autograd.grad(ctx.apart, wanted, grad, retain_graph=True))
+        return tuple(None if x is None else next(found) for x in ctx.leaves)
+
+
+def _pairs(z: Tensor, y: Tensor, c: Curvature) -> Tensor:
     scale = root(c)
     (u, a), (w, b) = _polar(z, scale), _polar(y, scale)
-    if may_hold(a > _MODERATE) or may_hold(b > _MODERATE):
-        return None
     chord = torch.cdist(u, w, compute_mode="donot_use_mm_for_euclid_dist")
     a, b = a.unsqueeze(-1), b.unsqueeze(-2)
     half = torch.sinh((a - b) / 2)

@@ -23,7 +23,7 @@ from horoball.geometry.autograd import differentiated_by
 from horoball.geometry.ball import PoincareBall
 from horoball.geometry.curvature import Curvature, load, positive_root, root, save, value, widened
 from horoball.geometry.kernels import asinhc, looks_ahead, may_hold, sinhc, transformed, wide
-from horoball.nn.mlp import linear
+from horoball.nn.mlp import linear, reset_linear
 
 __all__ = ["REACH", "SHORTEST", "Gyroplane", "chunks", "gyroplane", "plain_gyroplane"]
 
@@ -216,6 +216,8 @@ class Gyroplane(nn.Module):
         ball: The ball.
         bias: Whether the hyperplanes may miss the origin.
         generator: Where the initial weights come from; torch's global generator if not given.
+        device: Where the weights are.
+        dtype: Their dtype.
 
     Example:
         >>> layer = Gyroplane(2, 5, PoincareBall(1.0))
@@ -233,13 +235,26 @@ class Gyroplane(nn.Module):
         bias: bool = True,
         *,
         generator: torch.Generator | None = None,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
         self.in_features, self.out_features, self.ball = in_features, out_features, ball.view()
-        layer = linear(in_features, out_features, bias, generator=generator)
+        layer = linear(in_features, out_features, bias, generator=generator, device=device, dtype=dtype)
         self.weight: Tensor = layer.weight
         self.bias: Tensor | None
         self.register_parameter("bias", layer.bias)
+
+    def reset_parameters(self, generator: torch.Generator | None = None) -> None:
+        """Draw the weights anew, as `torch.nn.Linear` does.
+
+        Example:
+            >>> layer = Gyroplane(2, 5, PoincareBall(1.0), device="meta").to_empty(device="cpu")
+            >>> layer.reset_parameters(torch.Generator().manual_seed(0))
+            >>> bool(layer.weight.abs().max() < 1)
+            True
+        """
+        reset_linear(self.weight, self.bias, generator)
 
     def extra_repr(self) -> str:
         """The part of repr between parentheses."""

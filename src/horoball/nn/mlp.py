@@ -7,13 +7,19 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
-__all__ = ["linear", "mlp"]
+__all__ = ["linear", "mlp", "reset_linear"]
 
 
 def linear(
-    in_features: int, out_features: int, bias: bool = True, *, generator: torch.Generator | None = None
+    in_features: int,
+    out_features: int,
+    bias: bool = True,
+    *,
+    generator: torch.Generator | None = None,
+    device: torch.device | str | None = None,
+    dtype: torch.dtype | None = None,
 ) -> nn.Linear:
     """`torch.nn.Linear`, whose constructor can only draw from the global generator; the weights are the same.
 
@@ -22,6 +28,8 @@ def linear(
         out_features: Size of the output.
         bias: Whether there is a bias.
         generator: Where the initial weights come from; torch's global generator if not given.
+        device: Where the weights are.
+        dtype: Their dtype.
 
     Example:
         >>> layer = linear(3, 2, generator=torch.Generator().manual_seed(0))
@@ -29,12 +37,24 @@ def linear(
         >>> torch.equal(layer.weight, nn.Linear(3, 2).weight)
         True
     """
-    layer = nn.utils.skip_init(nn.Linear, in_features, out_features, bias, device=torch.get_default_device())
-    nn.init.kaiming_uniform_(layer.weight, a=math.sqrt(5), generator=generator)
-    if bias:
-        bound = 1 / math.sqrt(max(1, in_features))
-        nn.init.uniform_(layer.bias, -bound, bound, generator=generator)
+    place = torch.get_default_device() if device is None else device
+    layer = nn.utils.skip_init(nn.Linear, in_features, out_features, bias, device=place, dtype=dtype)
+    reset_linear(layer.weight, layer.bias, generator)
     return layer
+
+
+def reset_linear(weight: Tensor, bias: Tensor | None, generator: torch.Generator | None = None) -> None:
+    """Draw weights as `torch.nn.Linear.reset_parameters` does, from a given generator.
+
+    Example:
+        >>> weight = torch.empty(2, 3)
+        >>> reset_linear(weight, None, torch.Generator().manual_seed(0)); bool(weight.abs().max() < 3**-0.5)
+        True
+    """
+    nn.init.kaiming_uniform_(weight, a=math.sqrt(5), generator=generator)
+    if bias is not None:
+        bound = 1 / math.sqrt(max(1, weight.shape[1]))
+        nn.init.uniform_(bias, -bound, bound, generator=generator)
 
 
 def mlp(
@@ -44,6 +64,8 @@ def mlp(
     first: nn.Module | None = None,
     *,
     generator: torch.Generator | None = None,
+    device: torch.device | str | None = None,
+    dtype: torch.dtype | None = None,
 ) -> nn.Sequential:
     """Linear layers with ReLU between them, as in the paper's architectures (App. C).
 
@@ -53,6 +75,8 @@ def mlp(
         out_features: Size of the output.
         first: A layer from in_features to the first hidden size, in place of a linear one.
         generator: Where the initial weights come from; torch's global generator if not given.
+        device: Where the weights are.
+        dtype: Their dtype.
 
     Example:
         >>> [type(layer).__name__ for layer in mlp(784, [600], 10)]
@@ -63,5 +87,8 @@ def mlp(
     for index, (size_in, size_out) in enumerate(pairwise(sizes)):
         if index:
             layers.append(nn.ReLU())
-        layers.append(first if first is not None and index == 0 else linear(size_in, size_out, generator=generator))
+        plain = first is None or index > 0
+        layers.append(
+            linear(size_in, size_out, generator=generator, device=device, dtype=dtype) if plain else first  # type: ignore[arg-type]
+        )
     return nn.Sequential(*layers)
