@@ -278,8 +278,7 @@ def _tests(found: Verdict) -> str:
         (
             "Is there structure?",
             structure,
-            f"{found.branches} branches above chance, {found.flat:.1f} in flat data of the same covariance, "
-            f"p = {found.p:.2g}; 0.05 is needed",
+            f"{found.evidence}; 0.05 is needed",
         ),
         ("Is it nested?", nested, centers),
         ("Where do rows lie?", where, "what predicts distances in unseen columns better"),

@@ -21,6 +21,7 @@ from horoball.tables.table import ArrayTable
 from horoball.trees.chance import related_columns
 from horoball.trees.linkage import METHODS, Candidate, Joined, candidates, find_root
 from horoball.trees.source import CELLS, Leaves, Source
+from horoball.trees.split import main_split
 from horoball.trees.support import CONSENSUS, FLAT_TABLES, Steps
 from horoball.trees.tree import Tree
 from horoball.trees.verdict import ANSWERS, Verdict
@@ -219,7 +220,8 @@ def grow(
     if sure is None:
         return made
     chance = steps.chance(source, draws, rng, None if told is None else lambda done: told(draws + done, work))
-    return made.with_support(sure, chance, steps.centers(source))
+    centers = steps.centers(source)
+    return made.with_support(sure, chance, centers, None if leaves.grouped else main_split(joined.merges, centers))
 
 
 def joined_by(**options: Unpack[TreeOptions]) -> str:

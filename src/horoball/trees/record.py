@@ -139,6 +139,8 @@ def _written(found: Verdict) -> dict[str, Any]:
 def _verdict(values: Any) -> Verdict | None:
     if values is None:
         return None
+    if isinstance(values, dict):
+        values = {"two": False} | values  # which the first trees with a verdict did not say
     if not isinstance(values, dict) or set(values) != {field.name for field in fields(Verdict)}:
         raise ValueError(f"verdict must have {', '.join(field.name for field in fields(Verdict))}.")
     values = values | {"nesting": math.nan if values["nesting"] is None else values["nesting"]}
@@ -147,8 +149,8 @@ def _verdict(values: Any) -> Verdict | None:
         raise ValueError("Counts of the verdict must be whole numbers, and not negative.")
     if not all(type(values[name]) is float and not values[name] < 0 for name in numbers) or values["flat"] == math.inf:
         raise ValueError("flat, p and nesting of the verdict must be numbers, and not negative.")
-    if values["p"] > 1 or values["nesting"] > 1 or type(values["along"]) is not bool:
-        raise ValueError("p and nesting of the verdict must be at most 1, and along true or false.")
+    if values["p"] > 1 or values["nesting"] > 1 or not all(type(values[name]) is bool for name in ("along", "two")):
+        raise ValueError("p and nesting of the verdict must be at most 1, and along and two true or false.")
     return Verdict(**values)
 
 

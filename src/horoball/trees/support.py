@@ -34,6 +34,7 @@ from horoball.process import workers_within
 from horoball.trees.chance import FLAT_ROWS, KINDS, Chance, FlatTables, Judged
 from horoball.trees.linkage import Joined, Method, Root, average_linkage, join, root_radius
 from horoball.trees.source import Draw, Leaves, Source, distance_matrix
+from horoball.trees.split import main_split
 from horoball.trees.tree import Tree
 
 __all__ = ["CONSENSUS", "FLAT_TABLES", "Branches", "Replicate", "Steps", "consensus", "leaf_spans", "log_distances"]
@@ -262,6 +263,7 @@ class Steps:
         correlated = not leaves.grouped or count >= _MANY_GROUPS
         flat, done = FlatTables(centers, rng, correlated=correlated), 0
         tables: dict[str, list[Judged]] = {kind: [] for kind in KINDS}
+        shares: dict[str, list[float]] = {kind: [] for kind in KINDS}
         for kind in KINDS:
             for _ in range(FLAT_TABLES):
                 points = flat.draw(kind, count, rng)
@@ -270,12 +272,15 @@ class Steps:
                 noise = _noise_of_others(source, rng.choice(used, len(points), replace=len(points) > len(used)))
                 made = replace(source, points=points, noise=noise)
                 rows = replace(steps.leaves, rows=np.arange(len(points)), leaf=steps.leaves.leaf[steps.leaves.rows])
-                judged = replace(steps, leaves=rows).tree(made, min(draws, _FLAT_DRAWS), rng)[1]
+                drawn = replace(steps, leaves=rows)
+                joined, judged = drawn.tree(made, min(draws, _FLAT_DRAWS), rng)
                 tables[kind].append(cast(Judged, judged))
+                if not leaves.grouped:
+                    shares[kind].append(main_split(joined.merges, drawn.centers(made)).share)
                 done += 1
                 if told is not None:
                     told(done)
-        return Chance(count, tables, 2 if leaves.grouped else 5)
+        return Chance(count, tables, 2) if leaves.grouped else Chance(count, tables, shares=shares)
 
     def centers(self, source: Source) -> np.ndarray:
         """The leaves as distances between them are taken: the means of their rows."""

@@ -19,7 +19,8 @@ from horoball.plugins import require_networkx, require_pandas
 from horoball.trees.chance import SURE, Chance, Judged
 from horoball.trees.levels import Levels, nested_groups
 from horoball.trees.linkage import METHODS, Candidate, rows_lie_along
-from horoball.trees.verdict import Verdict, nesting
+from horoball.trees.split import Split
+from horoball.trees.verdict import LEVEL, Verdict, nesting
 
 __all__ = ["SHARED_CHANGE", "TREE_METHODS", "Tree", "newick", "quoted"]
 
@@ -215,20 +216,27 @@ class Tree:
         order[first[: self.leaves]] = np.arange(self.leaves)
         return order, first, first + count
 
-    def with_support(self, judged: Judged, chance: Chance, points: np.ndarray) -> Tree:
+    def with_support(self, judged: Judged, chance: Chance, points: np.ndarray, split: Split | None = None) -> Tree:
         """The tree with the support of its branches, what chance gives, and the verdict.
 
         Args:
             judged: The branches in the order of their nodes, with their support.
             chance: Branches of flat tables.
             points: The leaves in the columns that the tree was made from, shape (leaves, columns).
+            split: The main split of the tree, where it counts.
         """
         none, level = np.full(self.leaves, np.nan), chance.level(judged, self.leaves)
         sure = (judged.support >= SURE) & (judged.support > level) & chance.large(judged, self.leaves)
         groups, levels = self._tips(np.concatenate([np.zeros(self.leaves, bool), sure, [False]]))
         centers = [np.average(points[at], axis=0, weights=self.size[at]) for at in map(self.members, groups)]
+        branches, flat, p = chance.structure(judged, self.leaves)
+        parted = 1.0 if split is None else chance.parted(judged, split, self.leaves)
+        two = p > LEVEL >= parted
         found = Verdict(
-            *chance.structure(judged, self.leaves),
+            branches,
+            flat,
+            parted if two else p,
+            two=two,
             groups=len(groups),
             levels=levels,
             nesting=nesting(np.array(centers)),

@@ -2,7 +2,8 @@
 
 Note [Verdict]: three questions, one after the other.
 
-1. *Is there structure?* Branches above chance are more than in flat data, with p ≤ 0.05; see Note [Structure].
+1. *Is there structure?* Branches above chance are more than in flat data, with p ≤ 0.05, see Note [Structure]; or the
+   main split of the tree leaves two clusters, see Note [Split].
 2. *Is it nested?* Any six centers have a nearest pair and a dendrogram. Groups are the branches with a support of 0.9
    or more that hold no other such branch. They are nested if their centers lie as few independent centers with the
    same spectrum do (2 % for each of two statistics): levels that lie apart, by the largest ratio of two successive
@@ -33,6 +34,7 @@ Answer = Literal["not detected", "clusters", "nested", "branching"]
 ANSWERS: tuple[Answer, ...] = get_args(Answer)  # each claims more than the one before
 
 LEVEL = 0.05  # of the p-value of structure
+_LEAST_P = 0.001  # a smaller p-value is one of a tail that 19 flat tables do not know
 _NESTED = 0.02  # of each of the two p-values of nesting
 _FEWEST = 4  # centers that can form two pairs
 _FEWEST_OF_TREE = 6  # centers whose quadruples are a sample worth comparing
@@ -47,13 +49,14 @@ class Verdict:
     Attributes:
         branches: Branches with a support of 0.5 or more above chance, of five rows in 300 to half of them.
         flat: Mean number of such branches in flat tables of the same covariance.
-        p: Rank among flat tables by rows × support × length of such branches.
+        p: Rank among flat tables by rows × support × length of such branches; with `two`, ten times that of the split.
         groups: Branches with a support of 0.9 or more that hold no other such branch.
         levels: Longest chain of such branches, each at most 7/10 of the one that holds it.
         nesting: Smaller one of the two p-values of nesting; NaN for fewer than four groups.
         along: Whether rows lie along the branches, not only at their tips.
         draws: Trees that were made, each with replicates and flat tables of its own.
         agreed: How many of them gave this answer.
+        two: Whether it is the main split of the tree that shows structure, not the number of branches.
 
     Example:
         >>> print(Verdict(branches=13, flat=0.2, p=0.05, groups=3, levels=1, nesting=math.nan, along=False))
@@ -69,6 +72,7 @@ class Verdict:
     along: bool
     draws: int = 1
     agreed: int = 1
+    two: bool = False
 
     @property
     def answer(self) -> Answer:
@@ -93,7 +97,8 @@ class Verdict:
         facts: dict[str, object] = {
             "branches above chance": self.branches,
             "in flat data": f"{self.flat:.1f}",
-            "p": f"{self.p:.2g}",
+            "p": _p(self.p).removeprefix("= "),
+            "shown by": "two sides of the tree" if self.two else None,
             "groups of support 0.9": self.groups,
             "levels": self.levels,
             "p of nesting": "too few groups" if math.isnan(self.nesting) else f"{self.nesting:.2g}",
@@ -109,18 +114,32 @@ class Verdict:
         return f"{said[0].upper()}{said[1:]}."
 
     @property
-    def _said(self) -> str:
+    def evidence(self) -> str:
+        """What speaks for structure, with its p-value."""
         word = "branch" if self.branches == 1 else "branches"
-        found = f"{self.branches} {word} above chance, {self.flat:.1f} in flat data (p = {self.p:.2g})"
+        found = f"{self.branches} {word} above chance, {self.flat:.1f} in flat data"
+        p = f"(p {_p(self.p)})"
+        return f"two sides of the tree lie apart {p}; {found}" if self.two else f"{found} {p}"
+
+    @property
+    def _said(self) -> str:
+        found = self.evidence
         if self.p > LEVEL:
             return f"no structure detected: {found}, where {LEVEL} is needed"
         if math.isnan(self.nesting):
+            if self.two:
+                return f"clusters: {found}; too few groups to nest"
             return f"clusters: {found}; groups of support 0.9: {self.groups}, too few to nest"
         centers = f"as {self.nesting:.2g} of independent centers do"
         if self.nesting > _NESTED:
             return f"clusters: {found}; {self.groups} groups lie {centers}, where {_NESTED} shows nesting"
         shown = "a branching tree" if self.along else f"nested groups, {self.levels} levels"
         return f"{shown}: {found}; {self.groups} groups lie {centers}"
+
+
+def _p(value: float) -> str:
+    """A p-value in two digits, with its sign."""
+    return f"= {value:.2g}" if value >= _LEAST_P else f"< {_LEAST_P}"
 
 
 def nesting(centers: np.ndarray, seed: int = 0) -> float:
