@@ -114,9 +114,11 @@ def check(source: Any, label: str | None = None, *, seed: int = 0, **options: Un
     if table.rows >= _FEWEST:
         kind = kind_named(table.kind)
         points = kind.points(_sample(table, seed), table)
-        points = points[:, fixed_sample(points.shape[1], _COLUMNS, seed)]
-        judged = points.shape
-        verdict = tree_of_points(points, standardize=kind.standardize, seed=seed).verdict
+        some = fixed_sample(points.shape[1], _COLUMNS, seed)
+        points, owners = points[:, some], kind.owners(table)
+        owners = None if owners is None else owners[some]
+        judged = len(points), points.shape[1] if owners is None else len(np.unique(owners))
+        verdict = tree_of_points(points, standardize=kind.standardize, owners=owners, seed=seed).verdict
     return Check(table.kind, table.rows, tuple(_described(table)), _gaps(table), judged, verdict)
 
 
@@ -167,6 +169,7 @@ def tree(
         root=root,
         method=joined,
         standardize=kind.standardize,
+        owners=kind.owners(table),
         draws=draws,
         seed=seed,
         told=told,

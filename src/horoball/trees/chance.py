@@ -84,11 +84,15 @@ _SPLIT = 10.0  # the weight of the p-value of the main split, so that the two te
 _LEAST = 5  # leaves of 300, or fewer, of a branch that counts as structure
 
 
-def related_columns(x: np.ndarray) -> np.ndarray:
+def related_columns(x: np.ndarray, owners: np.ndarray | None = None) -> np.ndarray:
     """A mask of the columns that the other columns say something about; all, if those are fewer than two.
 
     The mean of a column over the five rows that are nearest in all other columns is compared with its value. What
     remains is judged again, until nothing more is left out.
+
+    Args:
+        x: Rows, shape (n, numbers).
+        owners: The column that each number belongs to, from 0 on; each its own if not given. The mask is of numbers.
 
     Example:
         >>> rng = np.random.default_rng(0)
@@ -96,27 +100,30 @@ def related_columns(x: np.ndarray) -> np.ndarray:
         >>> related_columns(np.hstack((blobs / blobs.std(0), rng.normal(size=(200, 2)))))
         array([ True,  True,  True, False, False])
     """
-    kept = np.ones(x.shape[1], bool)
+    owners = np.arange(x.shape[1]) if owners is None else owners
+    columns = np.unique(owners)
     x = x[fixed_sample(len(x), _ROWS)]
     if len(x) <= 2 * _NEIGHBORS or x.shape[1] > _COLUMNS:
-        return kept
+        return np.ones(x.shape[1], bool)
     while True:
-        noise = np.flatnonzero(kept)[_explained(x[:, kept]) <= _EXPLAINED]
-        if not len(noise) or kept.sum() - len(noise) < 2:
-            return kept
-        kept[noise] = False
+        noise = _explained([x[:, owners == column] for column in columns]) <= _EXPLAINED
+        if not noise.any() or len(columns) - noise.sum() < 2:
+            return np.isin(owners, columns)
+        columns = columns[~noise]
 
 
-def _explained(x: np.ndarray) -> np.ndarray:
+def _explained(columns: list[np.ndarray]) -> np.ndarray:
+    """The share of each column's variance that its rows' neighbors explain; a column is one or several numbers."""
+    x = np.concatenate(columns, 1)
     square = cdist(x, x, "sqeuclidean")
     np.fill_diagonal(square, np.inf)
-    shares = np.zeros(x.shape[1])
-    for number, column in enumerate(x.T):
-        variance = column.var()
+    shares = np.zeros(len(columns))
+    for number, column in enumerate(columns):
+        variance = column.var(0).sum()
         if variance > 0:
-            others = square - (column[:, None] - column) ** 2
-            nearest = np.argpartition(others, _NEIGHBORS, axis=1)[:, :_NEIGHBORS]
-            shares[number] = 1 - ((column - column[nearest].mean(1)) ** 2).mean() / variance
+            own = (column - column.T) ** 2 if column.shape[1] == 1 else cdist(column, column, "sqeuclidean")
+            nearest = np.argpartition(square - own, _NEIGHBORS, axis=1)[:, :_NEIGHBORS]
+            shares[number] = 1 - ((column - column[nearest].mean(1)) ** 2).mean(0).sum() / variance
     return shares
 
 

@@ -43,6 +43,7 @@ def tree(
     root: str | int = "center",
     method: str = "auto",
     standardize: bool = True,
+    owners: ArrayLike | None = None,
     draws: int = 100,
     max_leaves: int = MAX_LEAVES,
     n_jobs: int | None = None,
@@ -65,6 +66,8 @@ def tree(
             better predicts distances in columns it has not seen.
         standardize: Whether to scale the columns to a standard deviation of 1. Constant columns are left out. Counts
             become square roots of shares of their row's total instead: their distances are Hellinger's.
+        owners: Where a column is several numbers, as a category is one for each level: the column that each number of
+            x belongs to, from 0 on. Numbers of a column are drawn, held out and left out together.
         draws: Replicates for the support; 0 for none. See Note [Replicates] in `horoball.trees.source`.
         max_leaves: With more rows than this, 5,000 of them stand for all others near them.
         n_jobs: Threads for the replicates; one per core for trees of 2,000 leaves and more if not given.
@@ -95,22 +98,26 @@ def tree(
         raise ValueError(f"tree expects rows of shape (n, columns) with n >= 3, got shape {points.shape}.")
     if np.isinf(points).any() or np.isnan(points).all(1).any():
         raise ValueError("tree expects finite numbers, or NaN for gaps, and at least one number in every row.")
-    points = points[:, ~np.isnan(points).all(0)]
-    name = "columns"
+    known, name = ~np.isnan(points).all(0), "columns"
+    points, of = (
+        points[:, known],
+        None if owners is None else np.unique(np.asarray(owners)[known], return_inverse=True)[1],
+    )
     if standardize and _are_counts(points):
         points, name = np.sqrt(points / np.maximum(points.sum(1, keepdims=True), 1.0)), _SHARES
     elif standardize:
         spread = np.nanstd(points, 0)
         varied = spread > _ROUNDING * np.nanmax(np.abs(points), 0)
+        of = None if of is None else np.unique(of[varied], return_inverse=True)[1]
         points = (points[:, varied] - np.nanmean(points[:, varied], 0)) / spread[varied]
     if not points.shape[1] or not (np.nanmax(points, 0) > np.nanmin(points, 0)).any():
         raise ValueError("All rows are the same: there is no tree to find. Give rows that differ.")
-    sources, weights = [Source(name, points)], {name: np.ones(points.shape[1])}
+    sources, weights = [Source(name, points, owners=of)], {name: np.ones(points.shape[1])}
     # A gap is at its column's mean here, where it says nothing of others; distances leave it out.
-    related = related_columns(np.where(np.isnan(points), np.nanmean(points, 0), points))
+    related = related_columns(np.where(np.isnan(points), np.nanmean(points, 0), points), of)
     if not related.all():
         weights[_RELATED] = np.asarray(related, np.float64)
-        sources.append(Source(_RELATED, points, weight=weights[_RELATED]))
+        sources.append(Source(_RELATED, points, weight=weights[_RELATED], owners=of))
     options: TreeOptions = {"labels": labels, "names": names, "root": root, "method": method, "draws": draws}
     options |= {"max_leaves": max_leaves, "n_jobs": n_jobs, "told": told}
     return grow(sources, points, rng, weights=weights, **options)
@@ -196,9 +203,11 @@ def grow(
     """
     evidence: tuple[Candidate, ...] = ()
     rooted = root != "center"
-    if x is not None and min(x.shape[1], len(x) // 5) >= _FEWEST and (method == "auto" or len(sources) > 1):
+    owners = sources[0].owners
+    columns = 0 if x is None else x.shape[1] if owners is None else int(owners.max()) + 1
+    if x is not None and min(columns, len(x) // 5) >= _FEWEST and (method == "auto" or len(sources) > 1):
         weights = weights or {source.name: np.ones(x.shape[1]) for source in sources}
-        evidence = candidates(x, weights, seed=int(rng.integers(2**31)))
+        evidence = candidates(x, weights, owners=owners, seed=int(rng.integers(2**31)))
         if method == CONSENSUS:
             evidence = ()
         elif method != "auto" or rooted:  # asked for, or the only one that has a root

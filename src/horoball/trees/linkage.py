@@ -230,12 +230,15 @@ class Candidate:
         return f"{self.source}, {self.method}: {self.correlation:.3f} ± {self.error:.3f}"
 
 
-def candidates(x: np.ndarray, weights: dict[str, np.ndarray], *, seed: int = 0) -> tuple[Candidate, ...]:
+def candidates(
+    x: np.ndarray, weights: dict[str, np.ndarray], *, owners: np.ndarray | None = None, seed: int = 0
+) -> tuple[Candidate, ...]:
     """All weightings with all ways of joining: first the one to choose, then the best; see Note [Evidence].
 
     Args:
         x: Rows, shape (n, columns), with at least four columns.
         weights: Weights of the columns, by the name of the source, the simplest first.
+        owners: Where a column is several numbers, the column that each of x belongs to, from 0 on.
         seed: Seed of the rows and of the halves.
 
     Example:
@@ -246,10 +249,12 @@ def candidates(x: np.ndarray, weights: dict[str, np.ndarray], *, seed: int = 0) 
     """
     rng = np.random.default_rng(seed)
     x = x[np.sort(rng.permutation(len(x))[:_ROWS])]
+    owners = np.arange(x.shape[1]) if owners is None else owners
+    numbers = np.split(np.argsort(owners, kind="stable"), np.cumsum(np.bincount(owners))[:-1])  # of each column
     scores: dict[tuple[str, Method], list[float]] = {(name, method): [] for name in weights for method in METHODS}
     for _ in range(_SPLITS):
-        shuffled = rng.permutation(x.shape[1])
-        half, other = shuffled[::2], shuffled[1::2]
+        shuffled = rng.permutation(len(numbers))
+        half, other = (np.concatenate([numbers[column] for column in shuffled[side::2]]) for side in (0, 1))
         unseen = _distances(x[:, other])
         for name, weight in weights.items():
             d = squareform(_distances(x[:, half] * weight[half]))

@@ -4,8 +4,9 @@ Note [Replicates]: a replicate is what the data might have been. Columns are dra
 Felsenstein (1985) does with the sites of an alignment: a branch that rests on a few columns does not come back. With a
 fitted model, every row is moved as well by a draw from its posterior, decoded: x_i + x̂(z) − x̂(E z), z ~ q(z | x_i), so
 that a branch made by noise does not come back either. Fewer than ten columns say little when they are drawn again (two
-columns are then often copies of one), so each replicate has a random 70 % of the rows as well. Points of a latent
-space have no columns to draw; there a replicate is a draw of every row's posterior.
+columns are then often copies of one), so each replicate has a random 70 % of the rows as well. A column that is several
+numbers, as a category or a date is, is drawn with all of them: a level says what the others of its category are not.
+Points of a latent space have no columns to draw; there a replicate is a draw of every row's posterior.
 
 What the leaves of a tree are: rows, groups of rows, or cells of nearby rows where there are too many.
 """
@@ -45,11 +46,16 @@ class Source:
     noise: Draw | None = None  # what a replicate adds to rows
     weight: np.ndarray | None = None  # of the columns; 1 if not given
     c: float | None = None  # minus the curvature of a latent space; None for columns, whose root is their center
+    owners: np.ndarray | None = None  # the column that each number belongs to, from 0 on; its own if not given
 
     @property
     def few_columns(self) -> bool:
         """Whether replicates have to draw rows, as there are too few columns to draw."""
-        return self.c is None and self.points.shape[1] < _FEW_COLUMNS
+        return self.c is None and len(np.unique(self._owners)) < _FEW_COLUMNS
+
+    @property
+    def _owners(self) -> np.ndarray:
+        return np.arange(self.points.shape[1]) if self.owners is None else self.owners
 
     def weighted(self, rows: np.ndarray) -> np.ndarray:
         """The points of rows, as distances are taken between them."""
@@ -62,9 +68,9 @@ class Source:
             moved = moved * self.weight
         if self.c is not None:
             return moved
-        # A column that is drawn k times counts k times in squared distances.
-        columns = moved.shape[1]
-        return moved * np.sqrt(np.bincount(rng.integers(0, columns, columns), minlength=columns))
+        # A column that is drawn k times counts k times in squared distances, with all its numbers.
+        columns = int(self._owners.max()) + 1
+        return moved * np.sqrt(np.bincount(rng.integers(0, columns, columns), minlength=columns))[self._owners]
 
 
 def distance_matrix(points: np.ndarray, c: float | None = None) -> np.ndarray:

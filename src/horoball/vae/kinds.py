@@ -121,6 +121,10 @@ class Kind:
         """Rows of a table as points of a tree without a model; NaN for gaps."""
         return x.double().numpy()
 
+    def owners(self, table: Table) -> np.ndarray | None:
+        """The column that each number of `points` belongs to, from 0 on; None if each is a column of its own."""
+        return None
+
     def point_names(self, table: Table) -> list[str] | None:
         """Names of the numbers that `points` gives, as `names` has those of `seen`."""
         return table.columns
@@ -226,8 +230,13 @@ class Mixed(Kind):
         spread = torch.where(missing, 0.0, shown - mean).square().mean(0).sqrt()
         plain = torch.tensor([not feature.likelihood.startswith(_SEVERAL) for feature in schema.features])
         scaled = torch.where(plain[view.owners] & (spread > 0), (shown - mean) / spread, shown)
-        even = even_columns(torch.where(missing, 0.0, scaled), view.owners)
+        even = even_columns(torch.where(missing, 0.0, scaled), torch.from_numpy(self.owners(table)))
         return torch.where(missing, torch.nan, even).numpy()
+
+    def owners(self, table: Table) -> np.ndarray:
+        schema = cast(Schema, table.schema)
+        column_of = np.repeat(np.arange(len(schema.used)), [len(column.features) for column in schema.used])
+        return column_of[ColumnView(schema.likelihoods, table.features).owners.numpy()]
 
     def point_names(self, table: Table) -> list[str] | None:
         schema = cast(Schema, table.schema)

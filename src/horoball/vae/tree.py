@@ -81,7 +81,7 @@ def table_tree(
         return grow([latent_source(list(run.posteriors(table)))], None, rng, **options)
     if not plain:
         raise ValueError(f'source="{source}" needs columns of numbers and no covariates. Use source="latent".')
-    kind = run.record.kind
+    kind, owners = run.record.kind, run.record.kind.owners(table)
     x, spread = kind.standardized(run.seen(table).double().numpy())
     if kind.joined:
         options["method"] = joined_by(**options)
@@ -89,17 +89,17 @@ def table_tree(
         # Draws from posteriors would move vectors by more than their neighbors are apart, and cost fine branches.
         return grow([Source("vectors", x)], None, rng, **options)
     if source == "columns":
-        return grow([Source("columns", x)], x, rng, **options)
+        return grow([Source("columns", x, owners=owners)], x, rng, **options)
     decoder = _Decoder(run, table, spread)
     weight = decoder.explained(x, np.sort(rng.permutation(len(x))[:_ROWS]))
-    weighted = Source(_WEIGHTED, x, decoder.shift, weight)
+    weighted = Source(_WEIGHTED, x, decoder.shift, weight, owners=owners)
     if weight.max() < _LITTLE:
         _log.warning("The model explains nothing of any column: its weights are not used. Train it for longer.")
-        return grow([Source("columns", x)], x, rng, **options)
+        return grow([Source("columns", x, owners=owners)], x, rng, **options)
     if source == "weighted":
         return grow([weighted], x, rng, weights={_WEIGHTED: weight}, **options)
     both = {"columns": np.ones_like(weight), _WEIGHTED: weight}
-    return grow([weighted, Source("columns", x, decoder.shift)], x, rng, weights=both, **options)
+    return grow([weighted, Source("columns", x, decoder.shift, owners=owners)], x, rng, weights=both, **options)
 
 
 def table_taxonomy(
