@@ -11,14 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from horoball.storage.outputs import check_local
-from horoball.tables import read
-from horoball.training import TrainConfig
-from horoball.vae import export
-from horoball.vae.files import embed_folder
 from horoball.vae.run import Run
-from horoball.vae.train import train
-from horoball.viewer import view
 from tests.commands import done, refused
 
 FAST = ["--quiet", "--hidden", "8", "--max-epochs", "2", "--batch-size", "32"]
@@ -185,63 +178,6 @@ def test_a_folder_that_is_read_gets_no_further_parquet_files(fitted: Path, mine:
     assert [file.name for file in folder.iterdir()] == ["0.parquet"]
     assert "read" in refused("embed", fitted, folder / "0.parquet", "-o", folder)
     done("embed", fitted, folder, "-o", folder / "z.csv")
-
-
-URLS = ["s3://bucket/x", "gs://bucket/deep/x", "https://example.org/x", "file:///tmp/x", "simplecache::s3://b/x"]
-
-
-@pytest.mark.parametrize(("name", "url"), [*((name, URLS[0]) for name in WRITERS), *(("embed", url) for url in URLS)])
-def test_no_command_writes_to_a_url(
-    name: str, url: str, fitted: Path, mine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    empty = tmp_path / "here"
-    empty.mkdir()
-    monkeypatch.chdir(empty)
-    file, command = WRITERS[name]
-    said = refused(*command(fitted, mine), "-o", url + Path(file).suffix)
-    assert "is a URL" in said
-    assert url in said
-    assert not list(empty.iterdir())
-
-
-@pytest.mark.parametrize("url", URLS)
-def test_no_fit_writes_to_a_url(url: str, rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert "is a URL" in refused("fit", rows / "rows.csv", "-o", url, "--label", "kind", *FAST)
-    assert "is a URL" in refused("graph", "fit", rows / "edges.csv", "-o", url, "--quiet")
-    assert "is a URL" in refused("embed", rows / "run", rows / "rows.csv", "-o", url)
-    assert not list(tmp_path.iterdir())
-
-
-def test_nothing_in_python_writes_to_a_url(
-    fitted: Path, mine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    import horoball as hb
-    from horoball.neighbors import Index
-
-    monkeypatch.chdir(tmp_path)
-    run, model = Run.load(fitted), hb.PoincareVAE.load(fitted)
-    table = run.read(mine)
-    points = np.zeros((3, 2))
-    writers: list[Callable[[str], object]] = [
-        model.save,
-        lambda url: run.save(Path(url)),
-        lambda url: export(run, f"{url}.pt2"),
-        lambda url: embed_folder(run, table, Path(url)),
-        lambda url: view(points).save(f"{url}.html"),
-        lambda url: view(points, path=f"{url}.html"),
-        lambda url: Index(hb.PoincareBall()).save(url),
-        lambda url: train(read(np.eye(40, 3), kind="numbers"), {"hidden": (8,)}, TrainConfig(max_epochs=1), Path(url)),
-    ]
-    for write in writers:
-        with pytest.raises(ValueError, match="is a URL"):
-            write("s3://bucket/x")
-    assert [path.name for path in tmp_path.iterdir()] == ["mine.csv"]
-
-
-@pytest.mark.parametrize("path", ["x.csv", "a/b.csv", "/s3:/bucket", "C:/x.csv", "C:\\x.csv", "a:b/c", "12:30/x.csv"])
-def test_a_local_path_is_no_url(path: str) -> None:
-    check_local(path)
 
 
 @pytest.mark.parametrize("name", WRITERS)

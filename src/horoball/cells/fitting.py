@@ -13,6 +13,7 @@ from horoball.cells.model import CellModel
 from horoball.geometry.random import seed_from
 from horoball.plugins import require_anndata
 from horoball.storage.settings import called
+from horoball.storage.stores import located
 from horoball.tables.anndata import cell_table
 from horoball.training.config import TrainConfig
 from horoball.training.progress import watched
@@ -131,7 +132,7 @@ def fit(
             precision=precision,
             seed=seed_from(random_state),
         )
-        kept = None if folder is None else Path(folder)
+        kept = None if folder is None else located(folder)
         run = train(table, fields, config, kept, resume=resume, progress=progress, key=key_added)
     model = CellModel(run, key_added)
     model.write(cells, table, n_neighbors)

@@ -17,6 +17,7 @@ from horoball.cells.tree import TreeSource, branch_markers, cell_tree
 from horoball.geometry.ball import PoincareBall
 from horoball.geometry.random import seed_from
 from horoball.notebook import facts_table
+from horoball.storage.stores import located
 from horoball.tables.covariates import NUMBER
 from horoball.tables.schema import some_names
 from horoball.tables.table import Table
@@ -152,12 +153,12 @@ class CellMap:
 
     def save(self, folder: str | Path) -> None:
         """Write the model to a folder, as safetensors and JSON."""
-        self.run.save(Path(folder))
+        self.run.save(located(folder))
 
     @classmethod
     def load(cls, folder: str | Path) -> Self:
         """Read a model back from a folder that `save` or `horoball fit cells.h5ad` wrote."""
-        run = Run.load(Path(folder))
+        run = Run.load(located(folder))
         return cls(run, run.record.key or "poincare")
 
 

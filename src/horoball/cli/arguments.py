@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from horoball.cli.console import RefusedError
 from horoball.options import help_of
 from horoball.plugins import TABLE_FORMATS, Registry, one_of
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from horoball.viewer.disc import View
 
 __all__ = [
+    "IS_PATH",
     "BatchSize",
     "Beta",
     "Columns",
@@ -45,6 +47,7 @@ __all__ = [
     "check_page",
     "column_kinds",
     "column_names",
+    "given_path",
     "likelihood_name",
     "number",
     "posterior_name",
@@ -77,7 +80,25 @@ class TableKind(StrEnum):
 Data = Annotated[
     str, typer.Argument(help=f"A {one_of([*TABLE_FORMATS])} file, or a folder of .parquet files. Plugins add others.")
 ]
-RunFolder = Annotated[Path, typer.Argument(help="The folder that `horoball fit` wrote.")]
+
+
+def given_path(text: str) -> Path:
+    """A path or URL that a command reads or writes: paths of the command line are read by this.
+
+    Example:
+        >>> given_path("memory://bucket/run")
+        StorePath('memory://bucket/run')
+    """
+    from horoball.storage.stores import located
+
+    try:
+        return located(text)
+    except ValueError as error:
+        raise RefusedError(str(error)) from None
+
+
+IS_PATH: dict[str, Any] = {"parser": given_path, "metavar": "PATH"}
+RunFolder = Annotated[Path, typer.Argument(help="The folder that `horoball fit` wrote.", parser=given_path)]
 Label = Annotated[str | None, typer.Option(help="Column to keep aside, as the color of a map.")]
 Id = Annotated[str | None, typer.Option("--id", help="Column with the names of the rows.")]
 Na = Annotated[
@@ -107,8 +128,10 @@ VectorColumn = Annotated[
     str | None,
     typer.Option("--column", help="Of vectors: the column of lists that holds them, if there is more than one."),
 ]
-Output = Annotated[Path, typer.Option("--output", "-o", help="The file to write.")]
-TableFile = Annotated[Path, typer.Option("--output", "-o", help="The file to write: .parquet, .csv, .tsv or .jsonl.")]
+Output = Annotated[Path, typer.Option("--output", "-o", help="The file to write.", **IS_PATH)]
+TableFile = Annotated[
+    Path, typer.Option("--output", "-o", help="The file to write: .parquet, .csv, .tsv or .jsonl.", **IS_PATH)
+]
 
 # Options of a fit, see `horoball.options`. One that is not given is None.
 Dim = Annotated[int | None, typer.Option("--dim", help=help_of("d"))]

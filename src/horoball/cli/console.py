@@ -31,7 +31,7 @@ from typer.core import TyperGroup
 
 from horoball.process import PIPE_CLOSED, exit_code, interrupted, memory_asked
 
-__all__ = ["Commands", "app", "json_line", "printable"]
+__all__ = ["Commands", "RefusedError", "app", "json_line", "printable"]
 
 _UNSEEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}  # control, format (bidi, zero-width), lone surrogates, line separators
 
@@ -76,6 +76,15 @@ def _finite(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
+class RefusedError(Exception):
+    """A path that is refused as the command line is read: one line, and exit code 1.
+
+    Example:
+        >>> str(RefusedError("s3://bucket is no name to write to."))
+        's3://bucket is no name to write to.'
+    """
+
+
 class Commands(TyperGroup):
     """Commands whose usage errors name what there is, and print nothing that a terminal would act on.
 
@@ -103,6 +112,9 @@ def _said(error: Exception, group: TyperGroup) -> Exception:
     """A usage error with what is possible; the end of a command that nobody reads; any other error as it is."""
     if isinstance(error, BrokenPipeError):
         return typer.Exit(PIPE_CLOSED)
+    if isinstance(error, RefusedError):
+        _say_error(str(error))
+        return typer.Exit(1)
     context = getattr(error, "ctx", None)
     if context is None or not isinstance(getattr(error, "message", None), str):
         return error
@@ -169,7 +181,9 @@ def say(text: object, style: str = "", *, every_rank: bool = False) -> None:
         every_rank: Whether processes that are quiet otherwise say it too.
     """
     to = Console(stderr=True, markup=False, emoji=False) if every_rank else console
-    to.print(Text(printable(text), style), soft_wrap=True)
+    from horoball.storage.stores import without_secrets
+
+    to.print(Text(printable(without_secrets(str(text))), style), soft_wrap=True)
 
 
 def command_line(*words: object) -> str:
@@ -256,16 +270,16 @@ def reports_errors(command: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(command)
     def run(*arguments: Any, **options: Any) -> None:
-        from horoball.storage.outputs import check_local
         from horoball.storage.settings import called  # brings numpy, which --help does not need
+        from horoball.storage.stores import StorePath, located
         from horoball.tables.limits import check_text
 
         log_to_console(logging.WARNING)
         try:
             for value in options.values():
                 for path in value if isinstance(value, list) else [value]:
-                    if isinstance(path, Path):  # runs and outputs; data, which are given as text, may have any name
-                        check_local(path)
+                    # Runs and outputs; data, which are given as text, may have any name.
+                    if isinstance(path, Path) and not isinstance(located(path), StorePath):
                         check_text(path)
             with warnings.catch_warnings(), memory_asked(), called(d="dim"):
                 warnings.showwarning = _warn

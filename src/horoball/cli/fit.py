@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from horoball.cli.arguments import (
+    IS_PATH,
     BatchSize,
     Beta,
     Columns,
@@ -118,7 +119,9 @@ class DecoderName(StrEnum):
 @reports_errors
 def fit(
     data: Data,
-    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for checkpoints and the fitted model.")],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Folder for checkpoints and the fitted model.", **IS_PATH)
+    ],
     dim: Dim = None,
     c: Curvature = None,
     posterior: Annotated[
@@ -195,12 +198,14 @@ def fit(
     from horoball.tables.cell_values import gap_words
     from horoball.tables.read import read
     from horoball.training.loop import Interrupted
-    from horoball.training.progress import Progress, Scalars, Silent, shown
+    from horoball.training.progress import Progress, Scalars, Silent, check_scalars, shown
     from horoball.training.state import check_output_dir
     from horoball.vae.model import ModelConfig
     from horoball.vae.options import check_options, table_fit
     from horoball.vae.train import train
 
+    if tensorboard:
+        check_scalars(output)
     log_to_console()
     asked: FitOptions = {
         "d": dim,

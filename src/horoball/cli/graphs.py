@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from horoball.cli.arguments import (
+    IS_PATH,
     Curvature,
     Device,
     Dim,
@@ -19,6 +20,7 @@ from horoball.cli.arguments import (
     Seed,
     TableFile,
     check_outputs,
+    given_path,
     number,
     save_page,
 )
@@ -39,7 +41,7 @@ graph_app = typer.Typer(
 )
 app.add_typer(graph_app, name="graph")
 
-GraphFolder = Annotated[Path, typer.Argument(help="The folder that `horoball graph fit` wrote.")]
+GraphFolder = Annotated[Path, typer.Argument(help="The folder that `horoball graph fit` wrote.", parser=given_path)]
 
 
 class Distribution(StrEnum):
@@ -61,7 +63,9 @@ class Encoder(StrEnum):
 @reports_errors
 def fit_graph(
     edges: Annotated[str, typer.Argument(help="Edges: .csv, .tsv, .parquet, .npz, or lines of two node ids.")],
-    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for checkpoints and the fitted model.")],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="Folder for checkpoints and the fitted model.", **IS_PATH)
+    ],
     dim: Dim = None,
     c: Curvature = None,
     encoder: Annotated[

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from horoball.cli.arguments import (
+    IS_PATH,
     Columns,
     Data,
     Device,
@@ -35,6 +36,7 @@ from horoball.cli.arguments import (
     check_page,
     column_kinds,
     column_names,
+    given_path,
     save_page,
 )
 from horoball.cli.console import app, bar, command_line, console, log_to_console, print_table, reports_errors, say
@@ -54,7 +56,9 @@ def embed(
     data: Data,
     output: Annotated[
         Path,
-        typer.Option("--output", "-o", help="A .parquet, .csv, .tsv or .jsonl file, or a folder for many files."),
+        typer.Option(
+            "--output", "-o", help="A .parquet, .csv, .tsv or .jsonl file, or a folder for many files.", **IS_PATH
+        ),
     ],
     id_: Id = None,
     na: Na = None,
@@ -99,7 +103,7 @@ def embed(
 @reports_errors
 def export(
     run: RunFolder,
-    output: Annotated[Path, typer.Option("--output", "-o", help="The file to write, .onnx or .pt2.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="The file to write, .onnx or .pt2.", **IS_PATH)],
     force: Force = False,
 ) -> None:
     """Write the encoder for programs without horoball: as ONNX, or as a program of torch.export.
@@ -210,7 +214,7 @@ def fill(
 @app.command()
 @reports_errors
 def info(
-    run: Annotated[Path | None, typer.Argument(help="The folder that `horoball fit` wrote.")] = None,
+    run: Annotated[Path | None, typer.Argument(help="The folder that `horoball fit` wrote.", parser=given_path)] = None,
     device: Annotated[
         str | None, typer.Option(help="Say instead what this name stands for: auto, cpu, cuda, mps.")
     ] = None,
@@ -234,11 +238,13 @@ def info(
 @app.command()
 @reports_errors
 def view(
-    run: Annotated[Path, typer.Argument(help="The folder that `horoball fit` wrote; or the data alone.")],
+    run: Annotated[str, typer.Argument(help="The folder that `horoball fit` wrote; or the data alone.")],
     output: Output,
     data: Annotated[str | None, typer.Argument(help="A file of rows, or a folder of .parquet files.")] = None,
     column: Annotated[list[str] | None, typer.Option(help="Column to color by as well; may be repeated.")] = None,
-    names: Annotated[Path | None, typer.Option(help="Text file with the names of the rows, one per line.")] = None,
+    names: Annotated[
+        Path | None, typer.Option(help="Text file with the names of the rows, one per line.", **IS_PATH)
+    ] = None,
     image_shape: Annotated[
         str | None, typer.Option(help="Shape of the images, where rows are images, such as 28x28.")
     ] = None,
@@ -247,7 +253,7 @@ def view(
     ] = None,
     id_: Annotated[str | None, typer.Option("--id", help="Of data alone: the column with the names of rows.")] = None,
     keep: Annotated[
-        Path | None, typer.Option("--run", help="Of data alone: the folder to keep the fitted model in.")
+        Path | None, typer.Option("--run", help="Of data alone: the folder to keep the fitted model in.", **IS_PATH)
     ] = None,
     na: Na = None,
     title: Annotated[str | None, typer.Option(help="Title of the page; default: the name of the file.")] = None,
@@ -264,10 +270,10 @@ def view(
     """
     from horoball.tables.cell_values import gap_words
 
-    path = str(run) if data is None else data
+    path, fitted = (run, keep) if data is None else (data, given_path(run))
     options: dict[str, Any] = {"features": column or (), "names": names, "image_shape": image_shape, "title": title}
     options |= {"na": gap_words(na)} | ({} if device is None else {"device": device})
-    check_outputs(output, force=force, reads=[path, names], run=keep if data is None else run, command="view")
+    check_outputs(output, force=force, reads=[path, names], run=fitted, command="view")
     check_page(output)
     if data is None:
         with _fitted_to(
@@ -277,7 +283,7 @@ def view(
     elif label is not None or id_ is not None or keep is not None:
         raise ValueError("--label, --id and --run are for data alone: a run knows how its rows are read.")
     else:
-        page = _page(run, path, **options)
+        page = _page(given_path(run), path, **options)
     save_page(page, output, "view")
     say(f"{len(page.html.encode()) / 1000:,.0f} kB: {output}")
 
@@ -303,7 +309,7 @@ def _fitted_to(
     from horoball.vae.options import table_fit
     from horoball.vae.train import train
 
-    if Path(data).is_dir() and any((Path(data) / name).exists() for name in RUN_FILES):
+    if "://" not in data and Path(data).is_dir() and any((Path(data) / name).exists() for name in RUN_FILES):
         raise ValueError(
             f"{data} is the folder of a run: give the data after it, horoball view {data} DATA -o map.html."
         )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from horoball.cli.arguments import (
+    IS_PATH,
     Data,
     Device,
     Force,
@@ -21,6 +22,7 @@ from horoball.cli.arguments import (
     TableKind,
     VectorColumn,
     check_outputs,
+    given_path,
     save_page,
 )
 from horoball.cli.console import app, bar, print_table, reports_errors, say
@@ -39,6 +41,7 @@ TreeFiles = Annotated[
         "-o",
         help="The file to write, or several, each after its own -o: .html to look at, .nwk, .json, or a table of groups"
         " (.csv, .tsv, .jsonl, .parquet).",
+        **IS_PATH,
     ),
 ]
 Root = Annotated[
@@ -60,7 +63,7 @@ Levels = Annotated[
 @app.command()
 @reports_errors
 def tree(
-    run: Annotated[Path, typer.Argument(help="The folder that `horoball fit` wrote; or the data alone.")],
+    run: Annotated[str, typer.Argument(help="The folder that `horoball fit` wrote; or the data alone.")],
     output: TreeFiles,
     data: Annotated[str | None, typer.Argument(help="A file of rows, or a folder of .parquet files.")] = None,
     by_label: Annotated[
@@ -130,12 +133,12 @@ def tree(
 
     for file in output:
         check_tree_ending(file, ".html")
-    path = str(run) if data is None else data
-    check_outputs(*output, force=force, reads=[path], run=None if data is None else run, command="tree")
+    path, folder = (run, None) if data is None else (data, given_path(run))
+    check_outputs(*output, force=force, reads=[path], run=folder, command="tree")
     groups = _asked(levels)
     key = os.environ.get("HOROBALL_NAMER_KEY")
     renamed = None if namer is None else namer_at(namer, namer_model, key=key, examples=namer_examples)
-    fitted = None if data is None else Run.load(run).to(device or "cpu")
+    fitted = None if folder is None else Run.load(folder).to(device or "cpu")
     if fitted is None:
         if source != "auto":
             raise ValueError("--source chooses between columns and a model. Give the folder of a run first.")
@@ -171,8 +174,8 @@ def tree(
             say(
                 f"No branch is above chance{enough}: there are no groups, and none are kept for `horoball place`.{less}"
             )
-        elif fitted is not None:
-            save_places(places_of(fitted, table, made, seed=seed), fitted, run)
+        elif fitted is not None and folder is not None:
+            save_places(places_of(fitted, table, made, seed=seed), fitted, folder)
     shown = found.collapse(support) if support else found
     for file in output:
         if file.suffix.lower() != ".html":

@@ -18,6 +18,7 @@ from horoball.graphs.read import read_graph
 from horoball.graphs.run import GRAPHS, GraphRun, graph_fit, train_graph
 from horoball.options import TreeOptions
 from horoball.storage.settings import called
+from horoball.storage.stores import located
 from horoball.training.config import TrainConfig
 from horoball.training.progress import watched
 from horoball.trees.grow import MAX_LEAVES, grow
@@ -356,12 +357,12 @@ class PoincareGraphVAE(ShownInNotebooks, BaseEstimator):
     def save(self, folder: str | Path) -> None:
         """Write the model and its graph to a folder, as safetensors and JSON."""
         check_is_fitted(self, "run_")
-        self.run_.save(Path(folder))
+        self.run_.save(located(folder))
 
     @classmethod
     def load(cls, folder: str | Path) -> Self:
         """Read a model back from a folder that `save` or `horoball graph fit` wrote."""
-        run = GraphRun.load(Path(folder))
+        run = GraphRun.load(located(folder))
         options = stored_options(run.record)
         params = {name: options[name] for name in cls._get_param_names() if name in options}
         estimator = cls(options["d"], non_edges=run.record.non_edges, **params)

@@ -88,9 +88,11 @@ def _bytes(path: str) -> bytes:
         raise IsADirectoryError(f"{path} is a folder, expected a file of edges.")
     if "://" not in path and not Path(path).is_file():
         raise FileNotFoundError(f"There is no file {path}.")
+    with parsing(path):
+        size = _stored(path)  # before it is opened: a file in memory has one place for all who read it
     with parsing(path), fsspec.open(path, "rb", compression="infer") as opened:
         file: Any = opened
-        data, size = bytearray(), _stored(path)
+        data = bytearray()
         while part := file.read(_PART):
             data += part
             check_held(len(data), size, "its compressed text")

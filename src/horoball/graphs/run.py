@@ -31,8 +31,8 @@ from horoball.storage.checkpoint import (
     stored_model,
     tensors_digest,
 )
-from horoball.storage.outputs import check_local
 from horoball.storage.settings import Range, SettingError, Settings
+from horoball.storage.stores import located
 from horoball.storage.whole import only_run
 from horoball.training.config import FitRecord, TrainConfig
 from horoball.training.progress import Progress
@@ -160,7 +160,7 @@ class GraphRun:
 
     def save(self, folder: Path) -> None:
         """Write the model and its graph to a folder."""
-        check_local(folder)
+        folder = located(folder)
         folder.mkdir(parents=True, exist_ok=True)
         _save_graph(folder, self.graph, self.held_out)
         state = {"record": self.record.as_json(), "history": self.history, "run": self.digest}
@@ -169,6 +169,7 @@ class GraphRun:
     @classmethod
     def load(cls, folder: Path) -> Self:
         """Read a model and its graph back from a folder; of a run that has not ended, its last checkpoint."""
+        folder = located(folder)
         path = folder / FINAL if (folder / FINAL).exists() else folder / LAST
         if not path.exists():
             raise FileNotFoundError(
@@ -238,6 +239,7 @@ def train_graph(
         torch.Size([4, 2])
     """
     options: dict[str, Any] = {"test": test, "non_edges": non_edges, "resume": resume, "progress": progress}
+    folder = None if folder is None else located(folder)
     with only_run(folder), memory_asked():
         check_output_dir(folder, resume=resume, graph=True)
         return _train_graph(graph, model, config, folder, **options)

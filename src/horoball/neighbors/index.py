@@ -308,23 +308,24 @@ class Index:
     def save(self, folder: str | Path) -> None:
         """Write points, names and partitions to a folder, as safetensors and JSON. Makes the index if no search has."""
         from horoball.storage.checkpoint import names_to_tensors, save_checkpoint
-        from horoball.storage.outputs import check_local
+        from horoball.storage.stores import located
 
-        check_local(folder)
-        Path(folder).mkdir(parents=True, exist_ok=True)
+        folder = located(folder)
+        folder.mkdir(parents=True, exist_ok=True)
         engine = None if self._exact(len(self)) else self._ready()  # one that looks at everything is made in no time
         tensors, about = engine_to_tensors(engine, self._probes, self._made)
         tensors |= {"points": self._z} | names_to_tensors(self._names)
         settings = {"c": self._c, "coordinates": self.coordinates, "recall": self.recall, "seed": self.seed}
         settings["exact_up_to"] = self.exact_up_to
-        save_checkpoint(Path(folder) / FILE, tensors, {"index": settings | about})
+        save_checkpoint(folder / FILE, tensors, {"index": settings | about})
 
     @classmethod
     def load(cls, folder: str | Path) -> Self:
         """Read an index back from a folder that `save` wrote. Nothing in it is run, and all of it is checked."""
         from horoball.storage.checkpoint import load_checkpoint, names_from_tensors, reject_incomplete
+        from horoball.storage.stores import located
 
-        path = Path(folder) / FILE
+        path = located(folder) / FILE
         tensors, state = load_checkpoint(path)
         with reject_incomplete(path, "is not a whole index of points"):
             about = state["index"]

@@ -12,7 +12,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import fields
 from functools import cache
 from importlib.metadata import version
@@ -26,6 +26,7 @@ from torch.optim import Adam
 
 from horoball.plugins import UnknownNameError
 from horoball.storage.outputs import open_file
+from horoball.storage.stores import local_copy, located
 from horoball.storage.whole import write_whole
 
 __all__ = [
@@ -177,15 +178,22 @@ def written_by(state: dict[str, Any]) -> str:
 
 
 def _read(path: Path, *, tensors: bool) -> tuple[dict[str, str], dict[str, Tensor]]:
+    path = located(path)
+    with ExitStack() as stack:
+        try:
+            copy = stack.enter_context(local_copy(path))
+            with open_file(copy):  # safetensors takes a path, and would wait for a pipe
+                pass
+        except FileNotFoundError:
+            raise FileNotFoundError(f"There is no checkpoint {path}.") from None
+        return _read_local(copy, path, tensors=tensors)
+
+
+def _read_local(copy: Path, path: Path, *, tensors: bool) -> tuple[dict[str, str], dict[str, Tensor]]:
     from safetensors import SafetensorError, safe_open
 
     try:
-        with open_file(path):  # safetensors takes a path, and would wait for a pipe
-            pass
-    except FileNotFoundError:
-        raise FileNotFoundError(f"There is no checkpoint {path}.") from None
-    try:
-        with safe_open(path, "pt") as file:
+        with safe_open(copy, "pt") as file:
             names = file.keys() if tensors else ()
             return file.metadata() or {}, {name: file.get_tensor(name) for name in names}
     except (SafetensorError, ValueError, OSError) as error:

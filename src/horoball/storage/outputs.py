@@ -25,13 +25,13 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
-from urllib.parse import unquote, urlsplit
+
+from horoball.storage.stores import StorePath, located
 
 __all__ = [
     "Folder",
     "check_files",
     "check_folder",
-    "check_local",
     "is_sealed",
     "open_file",
     "open_folder",
@@ -159,6 +159,11 @@ def open_file(path: Path) -> Iterator[BinaryIO]:
         ...
         ValueError: ... is not a regular file, and horoball reads and writes regular files only. ...
     """
+    path = located(path)
+    if isinstance(path, StorePath):
+        with path.open_binary() as file:
+            yield file
+        return
     with open_folder(path.parent) as folder, os.fdopen(folder.open(path.name), "rb") as file:
         yield file
 
@@ -187,32 +192,9 @@ def _not_plain(path: Path, what: str) -> ValueError:
     )
 
 
-# A scheme has two letters or more: one is a drive. Path makes s3:/bucket of s3://bucket.
-_URL = re.compile(r"^([A-Za-z][A-Za-z0-9+.\-]+):(?::|/|\\)")
 _PARQUET = (".parquet", ".pq")
 _SEAL = re.compile(rb"<!-- horoball ([a-z ]+) ([0-9a-f]{64})((?: [0-9a-f]{64})*) -->\n$")
 _LONGEST_SEAL = 1000
-
-
-def check_local(path: str | Path) -> None:
-    """Refuse a URL where a folder or file of this machine is meant.
-
-    Example:
-        >>> check_local(Path("s3://bucket/run"))
-        Traceback (most recent call last):
-        ...
-        ValueError: s3://bucket/run is a URL, and runs and results are kept on this machine's disks. ...
-    """
-    text = str(path)
-    if not _URL.match(text):
-        return
-    shown = text if "://" in text else re.sub(r":[/\\]", "://", text, count=1)
-    if shown.startswith("file://") and not shown.startswith("file:///"):
-        shown = shown.replace("file://", "file:///", 1)  # which Path has shortened too
-    raise ValueError(
-        f"{shown} is a URL, and runs and results are kept on this machine's disks. Give a local path, and copy what is "
-        "written there afterwards. (A local folder of such a name: give its whole path.)"
-    )
 
 
 def check_files(
@@ -236,10 +218,14 @@ def check_files(
         ...
         FileNotFoundError: There is no folder 'no such folder' for x.csv. Make it first.
     """
-    read = [path for path in map(_local, reads) if path is not None]
+    read = [path for path in map(_read, reads) if path is not None]
     mine = set(own)
-    for file in files:
-        check_local(file)
+    for file in map(located, files):
+        if isinstance(file, StorePath):
+            _check_stored(file, read)
+            if not replace and file not in mine and file.is_file():
+                raise ValueError(f"{file} is there already. Give --force to replace it, or choose another name.")
+            continue
         if not file.parent.is_dir():
             raise FileNotFoundError(f"There is no folder {str(file.parent)!r} for {file.name}. Make it first.")
         for path in read:
@@ -267,7 +253,10 @@ def check_folder(folder: Path, reads: Iterable[str | Path | None] = ()) -> None:
         ...
         ValueError: .../x.csv is not a folder, so that .../x.csv/run cannot be one. Choose another name.
     """
-    check_local(folder)
+    folder = located(folder)
+    if isinstance(folder, StorePath):
+        _check_stored_folder(folder, [path for path in map(_read, reads) if path is not None])
+        return
     there = folder
     while not os.path.lexists(there) and there != there.parent:
         there = there.parent
@@ -276,8 +265,8 @@ def check_folder(folder: Path, reads: Iterable[str | Path | None] = ()) -> None:
         raise ValueError(f"{there} is not a folder{why}. Choose another name.")
     _check_writable(there, folder)
     place = folder.resolve()
-    for path in map(_local, reads):
-        if path is None or not path.exists():
+    for path in map(_read, reads):
+        if path is None or isinstance(path, StorePath) or not path.exists():
             continue
         source = path.resolve()
         among = source.suffix.lower() in _PARQUET and place == source.parent
@@ -335,9 +324,31 @@ def _check_writable(folder: Path, path: Path) -> None:
         raise OSError(code, os.strerror(code), str(path))
 
 
+def _check_stored(file: StorePath, reads: Iterable[Path]) -> None:
+    """Refuse a name in a store that is read, that others lie below, or in a bucket that is not there."""
+    for path in reads:
+        if file == path:
+            raise ValueError(f"{file} is what is read. Choose another name for what is written.")
+        if isinstance(path, StorePath) and file.suffix.lower() in _PARQUET and path in file.parents:
+            raise ValueError(f"{file} lies in {path}, whose files are read. Choose another folder for what is written.")
+    file.check_bucket()
+    if file.is_dir():
+        raise ValueError(f"{file} is a folder: there are objects below it. Choose another name.")
+
+
+def _check_stored_folder(folder: StorePath, reads: Iterable[Path]) -> None:
+    for path in reads:
+        among = path.suffix.lower() in _PARQUET and folder == path.parent
+        if isinstance(path, StorePath) and (folder == path or among or path in folder.parents):
+            raise ValueError(f"{folder} is, holds or lies in {path}, which is read. Choose another folder.")
+    folder.check_bucket()
+    if folder.is_file():
+        raise ValueError(f"{folder} is not a folder. Choose another name.")
+
+
 def _check_not_read(file: Path, path: Path) -> None:
     """Refuse a file that is read, or that would be among those of a folder that is read."""
-    if not path.exists():
+    if isinstance(path, StorePath) or not path.exists():
         return
     if file.exists() and file.samefile(path):  # by its inode: through links, and by a second name
         raise ValueError(f"{file} is what is read ({path}). Choose another name for what is written.")
@@ -345,14 +356,14 @@ def _check_not_read(file: Path, path: Path) -> None:
         raise ValueError(f"{file} lies in {path}, whose files are read. Choose another folder for what is written.")
 
 
-def _local(path: str | Path | None) -> Path | None:
-    """What is read, if it is on this machine: the last part of a URL that is chained, such as zip://x.csv::rows.zip."""
+def _read(path: str | Path | None) -> Path | None:
+    """What is read, if it could be written too: of a URL that is chained, such as zip://x.csv::rows.zip, the last."""
     if path is None:
         return None
-    text = str(path).rsplit("::", 1)[-1]
-    if text.startswith(("file:/", "local:/")):
-        return Path(unquote(urlsplit(text).path))
-    return None if _URL.match(text) else Path(text)
+    try:
+        return located(str(path).rsplit("::", 1)[-1])
+    except ValueError:  # of a kind that is only read
+        return None
 
 
 def _digest(content: bytes) -> str:

@@ -23,7 +23,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from horoball.storage.outputs import Folder, check_local, open_folder
+from horoball.storage.leases import check_kept, leased
+from horoball.storage.outputs import Folder, open_folder
+from horoball.storage.stores import StorePath, located, spooled
 
 __all__ = ["LOCK", "PART", "clear_parts", "lock_file", "only_run", "whole_file", "write_whole"]
 
@@ -59,11 +61,19 @@ def only_run(folder: Path | None) -> Iterator[None]:
     if folder is None:
         yield
         return
-    check_local(folder)
+    folder = located(folder)
     folder.mkdir(parents=True, exist_ok=True)
     place, held = folder.resolve(), vars(_mine).setdefault("folders", set())
     if place in held or os.environ.get("RANK", "0") != "0":
         yield
+        return
+    if isinstance(folder, StorePath):
+        with leased(folder):
+            held.add(place)
+            try:
+                yield
+            finally:
+                held.discard(place)
         return
     with open_folder(folder) as opened:
         file = lock_file(opened, LOCK, f"Another run is in {folder}", "folder", marked=True)
@@ -188,8 +198,8 @@ def whole_file(path: Path, *, alone: bool = True, flush: bool = True) -> Iterato
         flush: Wait until it is on the disk, so that a loss of power leaves the old file or the new one too.
 
     Raises:
-        ValueError: The name is a URL, that of a link, or of something that is no file; or another process is writing
-            it.
+        ValueError: The name is a URL of a kind that is only read, that of a link, or of something that is no file; or
+            another process is writing it.
         OSError: Neither errors of reading nor those that name a file are changed; if no space is left, the error says
             for which file.
 
@@ -203,7 +213,12 @@ def whole_file(path: Path, *, alone: bool = True, flush: bool = True) -> Iterato
         >>> path.read_text()
         '{}'
     """
-    check_local(path)
+    path = located(path)
+    if isinstance(path, StorePath):
+        with spooled(path, alone=alone) as file:
+            yield file
+            check_kept(path)
+        return
     with open_folder(path.parent) as folder:
         folder.check_plain(path.name)
         if alone:
@@ -264,6 +279,8 @@ def clear_parts(path: Path) -> None:
         >>> list(folder.iterdir())
         []
     """
+    if isinstance(path, StorePath):
+        return  # where nothing is seen before it is whole
     for part in path.glob("*.part"):
         if not _OF_CHECKPOINT.search(part.name):
             continue

@@ -267,6 +267,8 @@ def _open(path: str | Path, stack: ExitStack) -> _Cells:
 
     from horoball.tables.hdf5 import check_attributes, check_flat, check_heaps, check_own, check_texts
 
+    if "://" in str(path):
+        raise ValueError(f"{path}: .h5ad files are read from this machine's disks. Copy it first.")
     if not Path(path).exists():
         raise FileNotFoundError(f"There is no file {path}.")
     file = stack.enter_context(h5py.File(path, "r"))

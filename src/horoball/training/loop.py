@@ -24,6 +24,7 @@ from torch import Tensor
 from horoball.geometry.random import rank_noise
 from horoball.process import finishing, stop_requested
 from horoball.storage.checkpoint import check_weights
+from horoball.storage.stores import located
 from horoball.storage.whole import clear_parts, only_run
 from horoball.tables.table import Order, Step
 from horoball.training.config import FitRecord, TrainConfig
@@ -181,7 +182,7 @@ def run_loop(
         >>> len(run_loop(objective, ArrayTable(torch.randn(64, 3)), config).history)
         2
     """
-    progress = progress or Silent()
+    progress, folder = progress or Silent(), None if folder is None else located(folder)
     with (
         only_run(folder),
         engine(config.device, config.precision) as fabric,

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
+from horoball.storage.stores import StorePath
 from horoball.training.config import TrainConfig
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "Progress",
     "Scalars",
     "Silent",
+    "check_scalars",
     "counted",
     "duration",
     "early_end",
@@ -314,6 +316,22 @@ class Cell:
         return {"text/plain": said, "text/html": f"{bar} <code>{said}</code>"}
 
 
+def check_scalars(folder: Path) -> None:
+    """Refuse to write for TensorBoard where it cannot.
+
+    Example:
+        >>> from horoball.storage.stores import located
+        >>> check_scalars(located("s3://bucket/run"))
+        Traceback (most recent call last):
+        ...
+        ValueError: TensorBoard's files are kept on this machine's disks, not in s3://bucket/run. ...
+    """
+    if isinstance(folder, StorePath):
+        raise ValueError(
+            f"TensorBoard's files are kept on this machine's disks, not in {folder}. Leave --tensorboard out."
+        )
+
+
 class Scalars:
     """Writes the metrics of every epoch to an event file, and passes them on to another progress reporter.
 
@@ -328,6 +346,7 @@ class Scalars:
     """
 
     def __init__(self, folder: Path, inner: Progress) -> None:
+        check_scalars(folder)
         try:
             from torch.utils.tensorboard import SummaryWriter
         except ImportError:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import sys
 import warnings
 from collections.abc import Sequence
@@ -37,6 +36,7 @@ from horoball.storage.checkpoint import (
     written_by,
 )
 from horoball.storage.outputs import check_folder, read_file
+from horoball.storage.stores import located
 from horoball.storage.whole import write_whole
 from horoball.training.config import FitRecord, TrainConfig, stored_record
 
@@ -318,6 +318,7 @@ def check_output_dir(folder: Path | None, *, resume: bool, graph: bool = False) 
     """
     if folder is None:
         return
+    folder = located(folder)
     check_folder(folder)
     last, final = ((folder / name).exists() for name in (LAST, FINAL))
     if (last or final) and not resume:
@@ -329,7 +330,7 @@ def check_output_dir(folder: Path | None, *, resume: bool, graph: bool = False) 
             f"{folder} holds a model, but no {LAST} to resume from. Choose another folder: this one would be replaced."
         )
     for name in () if last else (BEST, METRICS, *([GRAPH] if graph else [])):
-        if os.path.lexists(folder / name) and not _is_left(folder / name):
+        if ((folder / name).exists() or (folder / name).is_symlink()) and not _is_left(folder / name):
             raise ValueError(
                 f"{folder} holds a file {name}, but no run that it belongs to. Choose another folder: it would be "
                 "replaced."

@@ -18,6 +18,7 @@ from horoball.geometry.random import generator_for, seed_from, shared
 from horoball.options import FitOptions, TreeOptions
 from horoball.storage.checkpoint import check_fields, reject_incomplete
 from horoball.storage.settings import Range, Settings, called
+from horoball.storage.stores import located
 from horoball.tables.filling import fill_data_frame, fill_table, gaps_of
 from horoball.tables.frames import columns_of_frame, frame_of, index_of
 from horoball.tables.table import Table
@@ -595,17 +596,18 @@ class PoincareVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TakesRows):
 
     def save(self, folder: str | Path) -> None:
         """Write the model to a folder, as safetensors and JSON."""
-        run = self.run_checked()
+        run, folder = self.run_checked(), located(folder)
         params = {name: _plain(value) for name, value in self.get_params().items()}
-        replace(run, record=run.record.replace(estimator=params)).save(Path(folder))
+        replace(run, record=run.record.replace(estimator=params)).save(folder)
         if hasattr(self, "places_"):
-            save_places(self.places_, run, Path(folder))
+            save_places(self.places_, run, folder)
 
     @classmethod
     def load(cls, folder: str | Path) -> Self:
         """Read a model back from a folder that `save` or `horoball fit` wrote."""
-        run = Run.load(Path(folder))
-        with reject_incomplete(Path(folder), "does not hold a whole estimator"):
+        folder = located(folder)
+        run = Run.load(folder)
+        with reject_incomplete(folder, "does not hold a whole estimator"):
             names, options = cls._get_param_names(), stored_options(run.record)  # where the command has fitted it
             options.pop("columns")  # those of the model, which are not the parameter
             params = run.record.estimator or {
@@ -615,8 +617,8 @@ class PoincareVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TakesRows):
             estimator = cls(**params)._take(run)
         described = [column.name for column in run.record.columns_of.columns]
         estimator._remember(described or run.columns)
-        if (Path(folder) / PLACES).exists():
-            estimator.places_ = load_places(Path(folder), run)
+        if (folder / PLACES).exists():
+            estimator.places_ = load_places(folder, run)
         return estimator
 
     @property

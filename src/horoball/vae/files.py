@@ -20,7 +20,8 @@ import torch
 from torch import Tensor
 
 from horoball.storage.checkpoint import tensors_digest
-from horoball.storage.outputs import check_local, open_file, read_file
+from horoball.storage.outputs import open_file, read_file
+from horoball.storage.stores import located
 from horoball.storage.whole import whole_file, write_whole
 from horoball.tables.table import Table
 from horoball.trees.placement import Placed
@@ -138,6 +139,7 @@ def _writer(path: Path, schema: Any, dictionaries: bool | list[str] = True) -> I
     import pyarrow.csv as pc
     import pyarrow.parquet as pq
 
+    path = located(path)
     check_ending(path)
     ending = path.suffix.lower()
     with whole_file(path) as file:
@@ -201,7 +203,7 @@ def embed_folder(
         >>> sorted(file.name for file in folder.iterdir())[1:]
         ['part-00000.parquet', 'part-00001.parquet', 'part-00002.parquet']
     """
-    shards = table.shards(rows)
+    folder, shards = located(folder), table.shards(rows)
     about = {"model": _digest(run), "rows": [shard.rows for shard in shards]}
     about |= {"table": table.sketch(), "names": table.name_column}
     _check(folder, about)
@@ -222,7 +224,6 @@ def embed_folder(
 
 def _check(folder: Path, about: dict[str, Any]) -> None:
     """Refuse a folder with another embedding; note in a new one what it will hold."""
-    check_local(folder)
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / ABOUT
     if not path.exists() and (folder / _OLD_ABOUT).exists():

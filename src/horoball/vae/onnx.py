@@ -20,7 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from horoball.likelihoods.discrete import no_category
-from horoball.storage.outputs import check_local
+from horoball.storage.stores import StorePath, located
 from horoball.storage.whole import whole_file
 from horoball.tables.scaling import standardized
 from horoball.vae.run import Run
@@ -116,12 +116,11 @@ def export(run: Run, path: str | Path) -> None:
         >>> torch.equal(z, next(run.embed(ArrayTable(x))))
         True
     """
-    path = Path(path)
+    path = located(path)
     suffix = path.suffix.lower()
     if suffix not in _SUFFIXES:
         raise ValueError(f"An encoder is written to a file named .onnx or .pt2, not {path.name!r}.")
-    check_local(path)
-    if not path.parent.is_dir():
+    if not isinstance(path, StorePath) and not path.parent.is_dir():
         raise FileNotFoundError(f"There is no folder {path.parent}. Make it first.")
     if suffix == ".onnx":
         _check_onnx()

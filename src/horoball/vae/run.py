@@ -17,7 +17,7 @@ from horoball.distributions.normal import BallNormal
 from horoball.geometry.coordinates import rim_report
 from horoball.geometry.random import generator_for
 from horoball.storage.checkpoint import load_checkpoint, model_tensors, reject_incomplete, save_checkpoint, stored_model
-from horoball.storage.outputs import check_local
+from horoball.storage.stores import located
 from horoball.tables.read import read
 from horoball.tables.scaling import Standardized, Standardizer, stored_scaler
 from horoball.tables.table import Table
@@ -264,7 +264,7 @@ class Run:
 
     def save(self, folder: Path) -> None:
         """Write the model to a folder."""
-        check_local(folder)
+        folder = located(folder)
         folder.mkdir(parents=True, exist_ok=True)
         scaling = {} if self.scaler is None else self.scaler.tensors()
         scaling |= {} if self.residuals is None else {RESIDUALS: self.residuals}
@@ -275,6 +275,7 @@ class Run:
     @classmethod
     def load(cls, folder: Path) -> Self:
         """Read a model back from a folder; of a run that has not ended, its last checkpoint."""
+        folder = located(folder)
         path = folder / FINAL if (folder / FINAL).exists() else folder / LAST
         if not path.exists():
             raise FileNotFoundError(

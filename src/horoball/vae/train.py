@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from horoball.geometry.kernels import wide
 from horoball.geometry.random import generator_for
 from horoball.process import memory_asked
+from horoball.storage.stores import located
 from horoball.storage.whole import only_run
 from horoball.tables.scaling import Standardized
 from horoball.tables.table import Table
@@ -200,6 +201,7 @@ def train(
         >>> next(run.embed(table)).shape
         torch.Size([200, 2])
     """
+    folder = None if folder is None else located(folder)
     with only_run(folder), memory_asked():
         check_output_dir(folder, resume=resume)
         names = {"label": label, "ids": ids, "key": key}

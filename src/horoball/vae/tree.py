@@ -21,6 +21,7 @@ from horoball.distributions.normal import BallNormal
 from horoball.geometry.random import generator_for
 from horoball.options import TreeOptions
 from horoball.storage.checkpoint import load_checkpoint, reject_incomplete, save_checkpoint
+from horoball.storage.stores import located
 from horoball.tables.table import Table
 from horoball.training.state import PLACES  # beside the model in the folder of a run
 from horoball.trees.grow import grow, joined_by
@@ -254,7 +255,7 @@ def save_places(placer: Placer, run: Run, folder: Path) -> None:
     arrays = {"points": placer.points, "levels": placer.levels, "held": placer.held, "limits": placer.limits}
     fitted = [float(number) for number in placer.fitted]
     state = {"fitted": fitted, "names": [list(level) for level in placer.names], "run": run.digest}
-    save_checkpoint(folder / PLACES, {name: torch.from_numpy(array) for name, array in arrays.items()}, state)
+    save_checkpoint(located(folder) / PLACES, {name: torch.from_numpy(array) for name, array in arrays.items()}, state)
 
 
 def load_places(folder: Path, run: Run) -> Placer:
@@ -268,6 +269,7 @@ def load_places(folder: Path, run: Run) -> Placer:
         ...
         FileNotFoundError: run holds no groups to place rows in. Make them first: horoball tree run DATA -o groups.csv.
     """
+    folder = located(folder)
     path = folder / PLACES
     if not path.exists():
         raise FileNotFoundError(

@@ -27,6 +27,7 @@ from torch import Tensor
 
 from horoball.geometry.ball import PoincareBall
 from horoball.geometry.coordinates import project
+from horoball.storage.stores import located
 from horoball.storage.whole import write_whole
 from horoball.tables.numbers import check_unmasked
 from horoball.tables.table import Table
@@ -174,7 +175,7 @@ class View:
 
     def save(self, path: str | Path) -> Path:
         """Write the page to a file; returns its path."""
-        path = Path(path)
+        path = located(path)
         write_whole(path, self.html)  # a page that is open keeps its file until the new one is whole
         return path
 
