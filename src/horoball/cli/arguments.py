@@ -97,7 +97,7 @@ def given_path(text: str) -> Path:
         raise RefusedError(str(error)) from None
 
 
-IS_PATH: dict[str, Any] = {"parser": given_path, "metavar": "PATH"}
+IS_PATH: dict[str, Any] = {"parser": given_path}
 RunFolder = Annotated[Path, typer.Argument(help="The folder that `horoball fit` wrote.", parser=given_path)]
 Label = Annotated[str | None, typer.Option(help="Column to keep aside, as the color of a map.")]
 Id = Annotated[str | None, typer.Option("--id", help="Column with the names of the rows.")]
