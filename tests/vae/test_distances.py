@@ -15,7 +15,7 @@ from horoball.tables import ArrayTable, Order, geodesics
 from horoball.tables.covariates import Covariates
 from horoball.tables.table import held_out
 from horoball.training import TrainConfig
-from horoball.vae import VAE, ModelConfig, fit
+from horoball.vae import VAE, ModelConfig, fit, layout
 from horoball.vae.distances import DistanceTerm
 from horoball.vae.layout import with_landmarks
 from horoball.vae.options import map_weight
@@ -65,7 +65,49 @@ def test_landmarks_are_all_rows_of_a_small_table_and_some_of_a_large_one() -> No
     large, few = with_landmarks(ArrayTable(torch.randn(2100, 3)))
     assert large.side is not None
     assert large.side.shape == (2100, 512)
-    assert few.landmarks.shape == (512, 3)
+    assert few.landmarks is None  # no row is moved at every step
+
+
+def test_rows_of_a_step_are_compared_through_the_landmark_nearest_to_either() -> None:
+    line = torch.arange(40.0)
+    marks = torch.tensor([0.0, 13.0, 26.0, 39.0])
+    g = (line[:, None] - marks).abs()
+    others, between = DistanceTerm().among(g)
+    assert torch.equal(others, torch.arange(40))
+    assert torch.equal(between.diagonal(), torch.full((40,), torch.inf))
+    assert torch.equal(between, between.mT)
+    exact = (line[:, None] - line).abs()
+    apart = exact > 13
+    assert float((between - exact)[apart].abs().max()) <= 6.5  # half a landmark's part of the line, at most
+    nearest = g.argmin(1)
+    i, j = 7, 31
+    assert float(between[i, j]) == float(g[i, nearest[j]] + g[j, nearest[i]]) / 2
+    g[20:, :2], g[:20, 2:] = torch.inf, torch.inf  # two categories
+    between = DistanceTerm().among(g)[1]
+    assert bool(between[:20, 20:].isinf().all())
+    assert bool(between[:13, 14:20].isfinite().all())
+    some, few = DistanceTerm(at_once=5).among(g, torch.Generator().manual_seed(0))
+    assert few.shape == (40, 20)
+    assert torch.equal(few, between[:, some])
+
+
+def test_every_category_has_landmarks_and_many_rows_go_by_a_sample(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(layout, "_ALL", 100)
+    monkeypatch.setattr(layout, "_SOME", 60)
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(800, 3)).astype(np.float32)
+    batches = Covariates.of({"batch": np.repeat(["a", "b"], [780, 20])})
+    table = ArrayTable(x, covariates=batches)
+    whole = layout.surveyed(table)
+    assert (whole.landmarks >= 780).sum() >= 8
+    monkeypatch.setattr(layout, "_MAX_MULTIPLICATIONS", 1e5)
+    monkeypatch.setattr(layout, "_SAMPLE", 300)
+    monkeypatch.setattr(layout, "_FEW", 60)
+    part = layout.surveyed(table)
+    assert np.array_equal(part.landmarks, whole.landmarks)
+    known = whole.lengths.isfinite()
+    assert torch.equal(part.lengths.isfinite(), known)
+    assert np.corrcoef(part.lengths[known], whole.lengths[known])[0, 1] > 0.9
 
 
 def test_distances_go_with_their_rows() -> None:

@@ -6,7 +6,7 @@ joins every row to its k nearest others, one way or the other, with edges as lon
 
 from __future__ import annotations
 
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -183,7 +183,10 @@ def _join(graph: csr_matrix, x: np.ndarray, centered: np.ndarray) -> csr_matrix:
 AXES = 50  # as is common for cells
 
 
-def count_axes(table: ArrayTable, axes: int = AXES) -> np.ndarray:
+_PROJECTED = 16_384  # rows at a time
+
+
+def count_axes(table: ArrayTable, axes: int = AXES, *, found_on: np.ndarray | None = None) -> np.ndarray:
     """Coordinates along the main axes of log(1 + x·features/Σx), shape (rows, axes); sparse rows stay sparse.
 
     A table with no more rows or features than axes is not turned, and has as many columns as features.
@@ -191,18 +194,28 @@ def count_axes(table: ArrayTable, axes: int = AXES) -> np.ndarray:
     Args:
         table: Rows of counts.
         axes: Number of main axes; a table with fewer features keeps them all.
+        found_on: Numbers of rows that the axes are found on, of a table of very many; all if not given.
 
     Example:
         >>> count_axes(ArrayTable(np.random.default_rng(0).poisson(1.0, (100, 80)))).shape
         (100, 50)
     """
     held = table.matrix()
-    # Dense counts become sparse as well: both then give the same numbers to the last digit.
-    counts = held.astype(np.float64) if hasattr(held, "tocsr") else csr_matrix(held.numpy().astype(np.float64))
-    total = np.maximum(np.asarray(counts.sum(1)).ravel(), 1.0)
-    counts.data = np.log1p(counts.data * np.repeat(table.features / total, np.diff(counts.indptr)))
-    if min(counts.shape) <= axes + 1:
-        return counts.toarray()
+
+    def logs(part: Any) -> csr_matrix:
+        # Dense counts become sparse as well: both then give the same numbers to the last digit.
+        counts = part.astype(np.float64) if hasattr(part, "tocsr") else csr_matrix(part.numpy().astype(np.float64))
+        total = np.maximum(np.asarray(counts.sum(1)).ravel(), 1.0)
+        counts.data = np.log1p(counts.data * np.repeat(table.features / total, np.diff(counts.indptr)))
+        return counts
+
+    if min(table.rows, table.features) <= axes + 1:
+        return logs(held).toarray()
     from sklearn.decomposition import PCA  # as large as torch: only who asks for axes pays
 
-    return PCA(axes, svd_solver="arpack", random_state=0).fit_transform(counts)
+    turned = PCA(axes, svd_solver="arpack", random_state=0)
+    if found_on is None:
+        return turned.fit_transform(logs(held))
+    turned.fit(logs(held[found_on]))
+    blocks = range(0, table.rows, _PROJECTED)
+    return np.concatenate([turned.transform(logs(held[a : a + _PROJECTED])).astype(np.float32) for a in blocks])

@@ -162,6 +162,7 @@ class NeighborTerm(nn.Module):
         return torch.log1p(self.crowd * others * wanted)
 
 
+_MANY_AT_ONCE = 4  # times as many rows of a step are compared, at most: they are there already
 NEAR = 0.01  # added to g², in units of the median: pairs closer than a tenth of it weigh alike
 
 
@@ -173,11 +174,14 @@ class DistanceTerm(nn.Module):
         (d(μ_i, μ_l)/s − g_il)² / (g_il² + 0.01),
 
     where g are distances in the data in units of their median, and s > 0 is learned: a small map is no more faithful
-    than a large one. Rows are compared with landmarks, not with each other, so the cost is linear in their number. An
-    infinite g_il is not known, as between batches, and left out of the mean.
+    than a large one. An infinite g_il is not known, as between batches, and left out of the mean.
+
+    The landmarks of a small table are all of its rows. Of a larger one they are a sample, and then no row is compared
+    with them: a few rows that every step moves would be learned by heart and end far from their neighbors. The rows of
+    a step are compared with each other, by distances through the landmark that is nearest to either; see `among`.
 
     Args:
-        landmarks: The landmarks as the model sees them, shape (landmarks, features).
+        landmarks: The landmarks as the model sees them, shape (landmarks, features); None compares the rows of a step.
         at_once: Landmarks that are compared at a step, drawn anew each time.
 
     Example:
@@ -190,9 +194,9 @@ class DistanceTerm(nn.Module):
         torch.Size([5])
     """
 
-    landmarks: Tensor
+    landmarks: Tensor | None
 
-    def __init__(self, landmarks: Tensor, at_once: int = 128) -> None:
+    def __init__(self, landmarks: Tensor | None = None, at_once: int = 128) -> None:
         super().__init__()
         self.at_once = at_once
         self.register_buffer("landmarks", landmarks, persistent=False)
@@ -205,10 +209,43 @@ class DistanceTerm(nn.Module):
             g: Distances in the data from rows to all landmarks, shape (rows, landmarks).
             generator: Draws the landmarks; torch's global generator if not given.
         """
+        if self.landmarks is None:
+            raise ValueError("The term has no landmarks: its rows are compared with each other, see `among`.")
         if len(self.landmarks) <= self.at_once:
             return self.landmarks, g
         index = torch.randperm(len(self.landmarks), generator=generator)[: self.at_once].to(g.device)
         return self.landmarks[index], g[:, index]
+
+    def among(self, g: Tensor, generator: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
+        """Which rows of a step the others are compared with, and the distances in the data.
+
+        With the landmark l_i nearest to row i, the distance of two rows is taken as (g(i, l_j) + g(j, l_i))/2, from
+        either to the other's landmark. It is infinite, so not known, where no path joins the rows, and from a row to
+        itself.
+
+        Args:
+            g: Distances in the data from the rows of the step to all landmarks, shape (rows, landmarks).
+            generator: Draws the rows where there are many; torch's global generator if not given.
+
+        Returns:
+            Numbers of rows, shape (others,), and distances, shape (rows, others).
+
+        Example:
+            >>> DistanceTerm().among(torch.tensor([[0.0, 3.0], [1.0, 2.0], [3.0, 0.0]]))[1]
+            tensor([[inf, 0.5000, 3.0000],
+                    [0.5000, inf, 2.5000],
+                    [3.0000, 2.5000, inf]])
+        """
+        others = torch.arange(len(g), device=g.device)
+        if len(g) > _MANY_AT_ONCE * self.at_once:  # the cost of a step stays linear in its rows
+            others = torch.randperm(len(g), generator=generator)[: _MANY_AT_ONCE * self.at_once].to(g.device)
+        nearest = g.argmin(1)
+        there = g[:, nearest[others]]
+        back = g[others][:, nearest].mT
+        between = ((there + back) / 2).index_put(
+            (others, torch.arange(len(others), device=g.device)), g.new_tensor(torch.inf)
+        )
+        return others, between
 
     def forward(self, distance: Tensor, g: Tensor) -> Tensor:
         """The term of each row, shape (rows,).

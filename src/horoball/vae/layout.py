@@ -40,6 +40,10 @@ _MAX_MULTIPLICATIONS = 1e12  # of a search for nearest neighbors, some ten secon
 _ALL = 2048  # rows up to which every row is a landmark
 _AT_ONCE = 128  # landmarks that a step compares
 _SOME = 512  # landmarks of more rows: 2 kB a row
+_FEW = 128  # landmarks where not all pairs are searched, as there are many rows
+_OF_EACH = 8  # landmarks that a category has at least, if it has as many rows
+_SAMPLE = 20_000  # rows whose graph stands for that of all where these are too many
+_BLOCK = 8192  # rows whose nearest is looked for at a time
 
 
 def searches_all_pairs(table: Table, *, library: bool = False) -> bool:
@@ -62,7 +66,7 @@ class Surveyed(NamedTuple):
     """
 
     table: ArrayTable
-    graph: csr_matrix
+    graph: csr_matrix  # of the sample alone where not all pairs were searched
     landmarks: np.ndarray  # numbers of rows
     lengths: torch.Tensor  # in units of their median, shape (rows, landmarks); infinite if they are not known
 
@@ -80,8 +84,10 @@ def surveyed(
     """Distances in the data, which a map is compared with.
 
     They are geodesics of the graph of nearest neighbors. Landmarks are all rows of a small table, otherwise a random
-    sample: time and memory are then linear in the rows, save for finding neighbors. Rows of different categories differ
-    by more than their distance says, so they are infinitely far apart, which stands for not known.
+    sample: time and memory are then linear in the rows, save for finding neighbors. Where these are too many to search,
+    the graph is that of a sample of 20,000, and a path from any other row begins with a step to the nearest of the
+    sample. Rows of different categories differ by more than their distance says, so they are infinitely far apart,
+    which stands for not known.
 
     Args:
         table: Rows as the model sees them; they must fit in memory.
@@ -100,7 +106,10 @@ def surveyed(
     if library:
         if not isinstance(table, ArrayTable):
             raise ValueError("The distance term needs cells in memory, and these are streamed. Set distance_weight=0.")
-        held, points = table, count_axes(table)
+        held = table
+        points = count_axes(
+            table, found_on=None if searches_all_pairs(table, library=True) else _some(table.rows, seed)
+        )
     else:
         x = torch.cat(list(table.blocks()))
         features = x[:, : table.features]
@@ -108,12 +117,56 @@ def surveyed(
         held = ArrayTable(features, table.columns, table.labels, None, table.covariates)
         held.schema = table.schema
     index = np.arange(table.rows) if candidates is None else np.sort(candidates)
+    group = None if table.covariates is None else table.covariates.groups
+    all_pairs = searches_all_pairs(table, library=library)
     if len(index) > _ALL:
-        index = np.sort(np.random.default_rng(seed).choice(index, _SOME, replace=False))
-    graph = _graph(points, neighbors, None if table.covariates is None else table.covariates.groups)
-    lengths = shortest_paths(graph, index).T
+        index = _landmarks(index, group, _SOME if all_pairs else _FEW, seed)
+    rows = np.arange(table.rows) if all_pairs else np.union1d(index, _some(table.rows, seed))
+    graph = _graph(points[rows], neighbors, None if group is None else group[rows])
+    lengths = shortest_paths(graph, np.searchsorted(rows, index)).T
     lengths[np.diff(graph.indptr) == 0] = np.inf  # of a row alone in its category nothing is known
+    if not all_pairs:
+        lengths = _by_the_nearest(points, rows, lengths, group)
     return Surveyed(held, graph, index, in_medians(lengths)[0])
+
+
+def _some(rows: int, seed: int) -> np.ndarray:
+    """The sample of a table of many rows."""
+    return np.sort(np.random.default_rng(seed).choice(rows, min(rows, _SAMPLE), replace=False))
+
+
+def _landmarks(index: np.ndarray, group: np.ndarray | None, count: int, seed: int) -> np.ndarray:
+    """A random sample of rows, with some of each category: where there is none, nothing is known."""
+    rng = np.random.default_rng(seed)
+    drawn = rng.choice(index, count, replace=False)
+    if group is None:
+        return np.sort(drawn)
+    for number in np.unique(group[index]):
+        mine = index[group[index] == number]
+        lacking = min(_OF_EACH, len(mine)) - int((group[drawn] == number).sum())
+        if lacking > 0:
+            drawn = np.append(drawn, rng.choice(np.setdiff1d(mine, drawn), lacking, replace=False))
+    return np.sort(drawn)
+
+
+def _by_the_nearest(points: np.ndarray, rows: np.ndarray, lengths: np.ndarray, group: np.ndarray | None) -> np.ndarray:
+    """Lengths from all rows, by those of the rows of a sample: the step to the nearest of the category, and on."""
+    from sklearn.neighbors import NearestNeighbors  # as large as torch: only who asks for neighbors pays
+
+    found = np.full((len(points), lengths.shape[1]), np.inf, np.float32)
+    found[rows] = lengths
+    outside = np.setdiff1d(np.arange(len(points)), rows)
+    for number in [None] if group is None else np.unique(group[outside]):
+        sample = np.arange(len(rows)) if number is None else np.flatnonzero(group[rows] == number)
+        mine = outside if number is None else outside[group[outside] == number]
+        if not len(sample):
+            continue  # a category of a few rows of very many
+        search = NearestNeighbors(n_neighbors=1, algorithm="brute").fit(points[rows[sample]])
+        for first in range(0, len(mine), _BLOCK):
+            some = mine[first : first + _BLOCK]
+            gap, nearest = search.kneighbors(points[some])
+            found[some] = gap + lengths[sample[nearest[:, 0]]]
+    return found
 
 
 def in_medians(lengths: np.ndarray) -> tuple[torch.Tensor, float]:
@@ -130,7 +183,7 @@ def in_medians(lengths: np.ndarray) -> tuple[torch.Tensor, float]:
 
 
 def with_landmarks(table: Table, **options: Any) -> tuple[ArrayTable, DistanceTerm]:
-    """The table with each row's distances to the landmarks beside it, and the term that uses them.
+    """The table with each row's distances to the landmarks beside it, and the term that uses them; see `DistanceTerm`.
 
     Args:
         table: Rows as the model sees them; they must fit in memory.
@@ -142,7 +195,10 @@ def with_landmarks(table: Table, **options: Any) -> tuple[ArrayTable, DistanceTe
         (torch.Size([50, 50]), torch.Size([50, 3]))
     """
     found = surveyed(table, **options)
-    return found.table.beside(found.lengths), DistanceTerm(found.table.take(found.landmarks), _AT_ONCE)
+    candidates = options.get("candidates")
+    every = len(found.landmarks) == (table.rows if candidates is None else len(candidates))
+    marks = found.table.take(found.landmarks) if every else None
+    return found.table.beside(found.lengths), DistanceTerm(marks, _AT_ONCE)
 
 
 def _graph(points: np.ndarray, neighbors: int, group: np.ndarray | None) -> csr_matrix:

@@ -27,7 +27,7 @@ from torch import Tensor
 from horoball.devices import resolved
 from horoball.geometry.random import generator_for
 from horoball.tables.geodesics import neighbor_graph, shortest_paths
-from horoball.tables.table import Batch, Order, Table, held_out
+from horoball.tables.table import ArrayTable, Batch, Order, Table, held_out
 from horoball.training.config import TrainConfig
 from horoball.training.progress import counted
 from horoball.vae.distances import DistanceTerm, PlaceTerm
@@ -69,8 +69,8 @@ def with_sample(
     Example:
         >>> from horoball.tables import ArrayTable
         >>> table, _, term = with_sample(ArrayTable(torch.randn(50, 3)), None, lambda x: x)
-        >>> next(table.batches(Order(8))).side.shape, term.landmarks.shape
-        (torch.Size([8, 50]), torch.Size([50, 3]))
+        >>> next(table.batches(Order(8))).side.shape, term.landmarks
+        (torch.Size([8, 50]), None)
     """
     rng = np.random.default_rng(seed)
     sample = _drawn(rows, rng)
@@ -81,7 +81,7 @@ def with_sample(
     at = at / unit
     term: DistanceTerm | PlaceTerm
     if places is None:
-        term = DistanceTerm(sample[torch.from_numpy(landmarks)], 64)
+        term = DistanceTerm()
     else:
         term, place = PlaceTerm(), places(sample, graph, lengths, landmarks)
 
@@ -191,7 +191,8 @@ def with_map_term(run: Run, table: Table, *, warm: bool) -> tuple[Table, Table |
         shape: dict[str, Any] = {"locality": config.locality, "start": start, "seed": config.seed}
         return layout(run.model.ball, model.d, graph, lengths, landmarks, **shape)
 
-    if searches_all_pairs(table, library=model.library) or table.covariates is not None:
+    held = isinstance(table, ArrayTable) and model.library and not laid_out
+    if searches_all_pairs(table, library=model.library) or table.covariates is not None or held:
         # Landmarks are trained on, so none is drawn from the rows that are held out.
         candidates = np.setdiff1d(np.arange(table.rows), held_out(table.rows, config.validation, config.seed))
         options: dict[str, Any] = {"library": model.library, "view": kind.map_points(run)}

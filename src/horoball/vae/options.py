@@ -7,6 +7,7 @@ it, a tuple of `horoball.vae.kinds`.
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
@@ -21,10 +22,9 @@ from horoball.storage.checkpoint import check_fields
 from horoball.storage.settings import SettingError, Settings
 from horoball.tables.read import Reading
 from horoball.tables.schema import Schema
-from horoball.tables.table import Table
+from horoball.tables.table import ArrayTable, Table
 from horoball.training.config import FitRecord, TrainConfig, short_value
 from horoball.vae.kinds import TABLES, Kind, kind_named, kind_of
-from horoball.vae.layout import searches_all_pairs
 from horoball.vae.model import ModelConfig, ModelFields
 
 __all__ = [
@@ -144,6 +144,7 @@ class TableRecord(FitRecord):
             yield f"has the label {short_value(repr(old.label))}, not {short_value(repr(self.label))}. Resume with it."
 
 
+_log = logging.getLogger("horoball")
 _MIN_ROWS_FOR_DISTANCES = 50  # rows below which a graph of 20 neighbors says nothing
 _MAP_STEPS, _LAID_OUT_STEPS = 1000, 400  # of a map; of one whose encoder has learned a layout before
 _MAP_WIDTH = 256  # of the hidden layers of a map
@@ -336,8 +337,8 @@ def _number_or(word: str, name: str, given: Any) -> tuple[Any, bool]:
 def map_weight(table: Table, d: int, *, library: bool = False) -> float:
     """A distance weight for a map, of the size of the likelihood: 5 per feature, for d = 2 or 3.
 
-    0 where no map is drawn, and for streamed or very many rows that belong to batches or are counts of cells. A count
-    holds less information than a real number, so counts get 0.1 per feature, chosen on trees by
+    0 where no map is drawn, and, with a warning, for streamed rows that belong to batches or are counts of cells. A
+    count holds less information than a real number, so counts get 0.1 per feature, chosen on trees by
     `horoball.cells.simulate`.
 
     Example:
@@ -349,6 +350,11 @@ def map_weight(table: Table, d: int, *, library: bool = False) -> float:
     """
     if not 2 <= d <= 3 or table.rows < _MIN_ROWS_FOR_DISTANCES:
         return 0.0
-    if (library or table.covariates is not None) and not searches_all_pairs(table, library=library):
+    if (library or table.covariates is not None) and not isinstance(table, ArrayTable):
+        _log.warning(
+            "Map: none is laid out, as its distances are taken in memory and these %s rows are streamed. Choose fewer "
+            "columns or rows for a map that keeps them.",
+            f"{table.rows:,}",
+        )
         return 0.0
     return max(50.0, (0.1 if library else 5.0) * table.features)

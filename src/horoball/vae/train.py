@@ -109,10 +109,15 @@ class TableObjective(nn.Module):
 
     def _distances(self, term: DistanceTerm, loc: Tensor, side: Tensor, generator: torch.Generator | None) -> Tensor:
         """The distance term of each row."""
-        landmarks, g = term.drawn(side, generator)
         ball = self.model.ball
-        others = ChordPoints(ball, wide(self.model.posterior(landmarks).loc))
-        square = ChordPoints(ball, wide(loc)).between(others)
+        rows = ChordPoints(ball, wide(loc))
+        if term.landmarks is None:
+            index, g = term.among(side, generator)
+            others = rows.take(index)
+        else:
+            landmarks, g = term.drawn(side, generator)
+            others = ChordPoints(ball, wide(self.model.posterior(landmarks).loc))
+        square = rows.between(others)
         distance: Tensor = term(chord_distance(ball, square).to(loc.dtype), g)
         return distance
 

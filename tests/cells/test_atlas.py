@@ -1,0 +1,32 @@
+"""Maps of more cells than there are landmarks: no row is special."""
+
+from __future__ import annotations
+
+import pytest
+
+from benchmarks.atlas import MODELS, main, run
+from benchmarks.lineage_counts import LINEAGE, genome, lineage_counts
+
+
+def test_a_simulated_batch_is_known_by_its_name() -> None:
+    made = genome(80)
+    cells = lineage_counts(made, 400, ["a", "b"], seed=1, aliens=20)
+    assert (cells.obs["type"] == "alien").sum() == 20
+    assert set(cells.obs["type"]) <= {*LINEAGE, "alien"}
+    again = lineage_counts(made, 400, ["b"], seed=2)
+    both = [part[part.obs["batch"] == "b"] for part in (cells, again)]
+    share = [part.X.sum(0) / part.X.sum() for part in both]
+    assert abs(share[0] - share[1]).sum() < 0.35
+    assert cells.obs["time"].between(0, 3).all()
+
+
+def test_the_benchmark_of_atlases_runs(tmp_path: object, capsys: pytest.CaptureFixture[str]) -> None:
+    main(["--quick", "--results", f"{tmp_path}/atlas.jsonl"])
+    assert len(capsys.readouterr().out.splitlines()) == 2 + len(MODELS)
+
+
+def test_landmarks_of_three_thousand_cells_lie_among_the_others() -> None:
+    found = run(lineage_counts(genome(400), 3000, seed=0), 2, 60, 0, "horoball")
+    assert found["landmarks"] < found["chance"] + 0.05  # 0.38 before, of 1,000 genes and 70 epochs
+    assert found["same_type"] > 0.6
+    assert found["pseudotime"] > 0.75
