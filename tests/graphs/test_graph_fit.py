@@ -6,16 +6,20 @@ import math
 import os
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import pytest
 import torch
 
 from horoball.datasets import paper_graph, random_tree
-from horoball.graphs import Graph, GraphConfig, GraphVAE, fit_graph, link_scores
+from horoball.graphs import Graph, GraphConfig, GraphVAE, fit_graph, link_scores, ranking
 from horoball.graphs import fit as graph_objective
-from horoball.graphs.fit import PAPER_TRAINING, GraphObjective
+from horoball.graphs.fit import PAPER_TRAINING, TAXONOMY_TRAINING, GraphObjective
+from horoball.graphs.graph import transitive_closure
+from horoball.graphs.model import FreeEncoder
 from horoball.graphs.pairs import PairSource
+from horoball.graphs.start import nested_cones
 from horoball.tables.table import Order
 from horoball.training import TrainConfig
 from tests.vae.test_fit import ENVIRONMENT, ROOT, StopAt, assert_same, weights
@@ -178,6 +182,7 @@ import re, torch
 from pathlib import Path
 from horoball.datasets import random_tree
 from horoball.graphs.pairs import PairSource
+from horoball.graphs.start import nested_cones
 from horoball.tables.table import Order
 from horoball.graphs import GraphConfig, GraphVAE
 from horoball.training import TrainConfig
@@ -202,3 +207,30 @@ def test_a_node_with_a_posterior_of_its_own_takes_a_few_hundred_bytes() -> None:
     """Ten million of them are to fit; autograd of all at once took 1,200 bytes a node."""
     done = subprocess.run([sys.executable, "-c", MEMORY], capture_output=True, text=True, check=True, timeout=120)
     assert 100 < float(done.stdout) < 600
+
+
+def test_a_fit_that_finds_nothing_better_keeps_its_start(caplog: pytest.LogCaptureFixture) -> None:
+    model = model_of(TREE, encoder="free", edges="fermi_dirac")
+    training = PAPER_TRAINING.replace(max_epochs=200, learning_rate=0.2)
+    fit_graph(model, TREE, training)
+    before = {name: weight.clone() for name, weight in model.state_dict().items()}
+    with caplog.at_level("WARNING", "horoball"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that it diverged
+        fit_graph(model, TREE, training.replace(max_epochs=2, learning_rate=9.0))
+    assert "nothing better than its start" in caplog.text
+    assert all(torch.equal(weight, before[name]) for name, weight in model.state_dict().items())
+
+
+def test_training_does_not_lose_what_nested_cones_have() -> None:
+    graph = transitive_closure(Graph.of([(i, (i - 1) // 3) for i in range(1, 1093)], directed=True))
+    model = model_of(graph, encoder="free", edges="fermi_dirac", d=5, directed=True)
+    assert isinstance(model.encoder, FreeEncoder)
+    model.encoder.start_in(nested_cones(graph, 5))
+
+    def found() -> float:
+        z = model.embed(graph).double()
+        return ranking(graph.relation(), z, model.ball, offset=model.offset(z)).map
+
+    before = found()
+    fit_graph(model, graph, TAXONOMY_TRAINING.replace(max_epochs=30), non_edges=10)
+    assert found() >= before - 0.002

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -14,9 +15,11 @@ from horoball.distributions.normal import BallNormal
 from horoball.geometry.kernels import wide_dtype
 from horoball.graphs.device_sums import Matrices, log_prob_of_matrices
 from horoball.graphs.graph import Graph
-from horoball.graphs.model import GraphVAE
+from horoball.graphs.local_steps import take_local_steps
+from horoball.graphs.model import FreeEncoder, GraphVAE
 from horoball.graphs.pair_sums import log_prob_of_blocks, log_prob_of_pairs, log_prob_of_tiles, matrices_of_non_edges
 from horoball.graphs.pairs import PairSource, Tiles, blocks_of_non_edges, blocks_of_pairs, blocks_of_tiles
+from horoball.tables.table import Order
 from horoball.training.config import FitRecord, TrainConfig
 from horoball.training.loop import run_loop
 from horoball.training.progress import Progress
@@ -32,6 +35,7 @@ __all__ = [
     "training_for",
 ]
 
+_log = logging.getLogger("horoball")
 _NODES = 1 << 18  # whose posteriors are sampled at a time, so that autograd keeps what belongs to them only
 
 
@@ -197,7 +201,7 @@ def fit_graph(
     progress: Progress | None = None,
     record: FitRecord | None = None,
 ) -> State:
-    """Train a model on a graph.
+    """Train a model on a graph; it ends with the weights it began with if their loss is lower.
 
     Args:
         model: The model, trained in place.
@@ -218,6 +222,29 @@ def fit_graph(
         2
     """
     source, objective = PairSource(graph, non_edges), GraphObjective(model, graph, config)
-    state = run_loop(objective, source, config, folder, resume=resume, progress=progress, record=record)
+    start = {name: weight.detach().cpu().clone() for name, weight in model.state_dict().items()}
+    before = _loss(objective, source, config)
+
+    def local(optimizer: torch.optim.Optimizer) -> None:
+        if isinstance(model.encoder, FreeEncoder) and graph.directed:
+            take_local_steps(optimizer, model.encoder.loc, model.ball)
+
+    state = run_loop(objective, source, config, folder, resume=resume, progress=progress, record=record, prepare=local)
     model.cpu()  # where its graph is
+    if (after := _loss(objective, source, config)) > before:
+        model.load_state_dict(start)
+        _log.warning(
+            "Training found nothing better than its start, which is kept: the loss is %.4g nats a node there and %.4g "
+            "at the end. A smaller learning rate may do better.",
+            before,
+            after,
+        )
     return state
+
+
+@torch.no_grad()
+def _loss(objective: GraphObjective, source: PairSource, config: TrainConfig) -> float:
+    """The loss of a node, always from the same pairs and the same noise, so that two models can be compared."""
+    (batch,) = source.batches(Order(len(source.graph.edges), config.seed))
+    generator = torch.Generator().manual_seed(config.seed)
+    return float(objective(*batch.inputs, generator=generator)[0]) / batch.total

@@ -29,6 +29,7 @@ __all__ = [
 ]
 
 ENCODERS = ("gcn", "free")
+DETOUR = (1.5, 0.25)  # r and t that directed models start from: about the half-width of a cone; see `nested_cones`
 _CLOSE = -3.0  # raw scale of a start that is to be kept: σ is 0.05 then
 
 
@@ -334,8 +335,7 @@ class GraphVAE(nn.Module):
             )
         prior = Prior(config.d, ball, config.prior_scale, config.posterior, learn_scale=config.learn_prior)
         if config.directed:
-            # A detour of 1.5 is about the half-width of the cones that training starts from; see `nested_cones`.
-            model = cls(encoder, prior, FermiDiracEdges(1.5, 0.25), Direction())
+            model = cls(encoder, prior, FermiDiracEdges(*DETOUR), Direction())
         else:
             model = cls(encoder, prior, EDGES[config.edges]())
         model.config = config

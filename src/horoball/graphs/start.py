@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from horoball.graphs.graph import CycleError, Graph, transitive_closure
-from horoball.graphs.model import FreeEncoder
+from horoball.graphs.model import DETOUR, FreeEncoder
+from horoball.graphs.settle import settle_cones
 
 __all__ = ["nested_cones", "path_axes", "place_nodes"]
 
@@ -83,13 +84,18 @@ def nested_cones(graph: Graph, d: int, *, seed: int = 0) -> Tensor:
     """
     if d < 2:
         raise ValueError(f"nested_cones needs two dimensions or more, got {d}.")
+    return _nested(*_tree(transitive_closure(graph)), d, seed)
+
+
+def _nested(parent: np.ndarray, order: np.ndarray, d: int, seed: int) -> Tensor:
+    """The same, from one parent a node, and the nodes with ancestors first."""
     rng = np.random.default_rng((seed, 0xC0E5))
-    parent, order = _tree(transitive_closure(graph))
-    below = np.ones(graph.nodes)
+    nodes = len(parent)
+    below = np.ones(nodes)
     for node in order[::-1]:
         if parent[node] >= 0:
             below[parent[node]] += below[node]
-    direction, angle = np.zeros((graph.nodes, d)), np.zeros(graph.nodes)
+    direction, angle = np.zeros((nodes, d)), np.zeros(nodes)
     roots = order[parent[order] < 0]
     if len(roots) == 1:
         angle[roots] = 1.0
@@ -98,8 +104,8 @@ def nested_cones(graph: Graph, d: int, *, seed: int = 0) -> Tensor:
         angle[roots], direction[roots] = _caps(None, 1.0, below[roots], d, rng)
     # children of each node, those with most descendants first
     by_parent = order[np.lexsort((-below[order], parent[order]))]
-    first = np.searchsorted(parent[by_parent], np.arange(graph.nodes))
-    last = np.searchsorted(parent[by_parent], np.arange(graph.nodes), "right")
+    first = np.searchsorted(parent[by_parent], np.arange(nodes))
+    last = np.searchsorted(parent[by_parent], np.arange(nodes), "right")
     for node in order:
         children = by_parent[first[node] : last[node]]
         if not len(children):
@@ -146,6 +152,8 @@ def _unit(x: np.ndarray) -> np.ndarray:
 def place_nodes(encoder: FreeEncoder, graph: Graph, *, seed: int = 0) -> None:
     """Place the nodes before training: a taxonomy in nested cones, all else along the axes of path lengths.
 
+    Cones of a closure are settled, too; see Note [Settling].
+
     Args:
         encoder: The free posteriors, changed in place.
         graph: The graph. Directed graphs with cycles, on the line or in flat space, have no nested cones.
@@ -160,10 +168,14 @@ def place_nodes(encoder: FreeEncoder, graph: Graph, *, seed: int = 0) -> None:
     """
     if graph.directed and encoder.d > 1 and not encoder.ball.is_euclidean:
         try:
-            cones = nested_cones(graph, encoder.d, seed=seed)
+            closure = transitive_closure(graph)
         except CycleError:
             pass
         else:
+            parent, order = _tree(closure)
+            cones = _nested(parent, order, encoder.d, seed)
+            if len(closure.edges) == len(graph.edges):  # of a model of parents alone, ancestors are no edges
+                cones = settle_cones(cones, closure, parent, *DETOUR, seed=seed)
             encoder.start_in(cones / encoder.ball.c_value**0.5)
             return
     encoder.start_at(path_axes(graph, encoder.d, seed=seed))

@@ -159,6 +159,7 @@ def run_loop(
     progress: Progress | None = None,
     extra: dict[str, Tensor] | None = None,
     record: FitRecord | None = None,
+    prepare: Callable[[torch.optim.Optimizer], None] | None = None,
 ) -> State:
     """Minimize an objective; it ends with the weights of the best validation loss, if anything was held out.
 
@@ -172,6 +173,7 @@ def run_loop(
         progress: Progress reporter.
         extra: Tensors to store in the checkpoints with the weights.
         record: Record of the fit, stored in the checkpoints and checked on resume.
+        prepare: Called with the optimizer before it takes a step.
 
     Example:
         >>> from horoball.tables import ArrayTable
@@ -196,6 +198,8 @@ def run_loop(
         at_end.callback(release, wrapped)
         source, validation = resident(source, fabric.device), resident(validation, fabric.device)
         optimizer = torch.optim.Adam(objective.paces, config.learning_rate, fused=True)
+        if prepare is not None:
+            prepare(optimizer)
         state = State(sums=[0.0] * len(objective.terms))
         if resume and folder is not None and (folder / LAST).exists():
             state = restore(folder, objective, optimizer, record)
