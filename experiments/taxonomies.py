@@ -29,7 +29,7 @@ from horoball.graphs import Graph, GraphConfig, GraphVAE, ranking
 from horoball.graphs.fit import fit_graph, training_for
 from horoball.graphs.model import FreeEncoder
 from horoball.graphs.run import non_edges_for
-from horoball.graphs.start import nested_cones, place_nodes
+from horoball.graphs.start import distance_cones, nested_cones, place_nodes
 from horoball.training.progress import Silent
 
 STUDY = "taxonomies"
@@ -38,11 +38,12 @@ MODELS = {
     "directed": "horoball, directed, c = 1",
     "settled": "settled cones, not trained",
     "cones": "nested cones, not settled",
+    "distance": "cones settled by distance, not trained",
     "flat": "the same model, c = 0",
     "gensim": "gensim's PoincareModel",
     "rule": "rule: most descendants first",
 }
-_UNTRAINED = ("settled", "cones", "rule")
+_UNTRAINED = ("settled", "cones", "distance", "rule")
 _EPOCHS = {"directed": 100, "flat": 300, "gensim": 50}
 _LARGE = {"directed": 150, "flat": 150, "gensim": 5}  # of the nouns
 _SOURCES = 2000  # nodes of a large taxonomy whose ancestors are counted one by one
@@ -151,6 +152,8 @@ def run(part: str, model: str, seed: int, epochs: int = 0) -> dict[str, Any]:
     assert isinstance(vae.encoder, FreeEncoder)
     if model == "cones":
         vae.encoder.start_in(nested_cones(graph, D, seed=seed))
+    elif model == "distance":
+        vae.encoder.start_in(distance_cones(graph, D, seed=seed))
     else:
         place_nodes(vae.encoder, graph, seed=seed)
     ancestors = graph.relation()

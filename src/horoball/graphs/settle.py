@@ -16,6 +16,8 @@ those of the closure; of each, the node and a child of the ancestor, which are h
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import torch
@@ -24,11 +26,13 @@ from torch.nn.functional import softplus
 
 from horoball.graphs.graph import Graph
 
-__all__ = ["settle_cones"]
+__all__ = ["settle_cones", "settle_distances"]
 
-_STEPS = 150
+_STEPS, _RATE = 150, 0.05
 _SCALE_RATE = 0.02  # of the detour at which a pair is as likely related as not, and its temperature
-_RATE, _DECAY = 0.05, 0.05  # of the first step, and of the last in its units
+_FAR_STEPS, _FAR_RATE = 300, 0.1  # of distances, whose radii have far to go
+_DECAY = 0.05  # rate of the last step in units of the first
+_RIVALS = 3  # of each kind that an ancestor is compared with
 _AT_ONCE = 1 << 18  # pairs of each kind in a step
 _HEAVIEST = 200.0  # what a random pair counts for at most: a rare one would throw all cones about
 _PULL = 1e-4  # of r²: directions in float32 tell cones apart to a radius of 16
@@ -62,22 +66,79 @@ def settle_cones(
         return z
     pairs = _PairsOf(closure, parent, seed)
     scale = torch.tensor([radius, math.log(temperature)], dtype=torch.float64, requires_grad=True)
-    learned = [{"params": cones.learned, "pace": _RATE}, {"params": [scale], "pace": _SCALE_RATE}]
-    optimizer = torch.optim.Adam(learned, betas=(0.9, 0.99), fused=True)
-    for step in range(_STEPS):
-        for group in optimizer.param_groups:
-            group["lr"] = group["pace"] * _DECAY ** (step / _STEPS)
-        direction, r = cones.places()
+
+    def loss(direction: Tensor, r: Tensor) -> Tensor:
         related, others, weight = pairs.draw()
         within, sharpness = scale[0], torch.exp(-scale[1])
-        loss = pairs.share * softplus((_detour(direction, r, related) - within) * sharpness).sum()
-        loss = loss + (weight * softplus((within - _detour(direction, r, others)) * sharpness)).sum()
+        near = pairs.share * softplus((_detour(direction, r, related) - within) * sharpness).sum()
+        far = (weight * softplus((within - _detour(direction, r, others)) * sharpness)).sum()
+        return near + far + _PULL * r.square().sum()
+
+    groups = [{"params": cones.learned, "pace": _RATE}, {"params": [scale], "pace": _SCALE_RATE}]
+    return _descend(cones, loss, groups, _STEPS)
+
+
+def settle_distances(z: Tensor, closure: Graph, parent: np.ndarray, *, seed: int = 0) -> Tensor:
+    """Points whose nearest nodes are their ancestors, float32, shape (nodes, d).
+
+    Two leaves r from the origin whose ways part at s are 2(r − s) apart, and each is r from the root: leaves have to be
+    twice as far out as the nodes above them, or their siblings are nearer to them than the root. From there, as in Note
+    [Settling], the softmax of minus the distance is maximized for each ancestor of a node among nodes that are none,
+    as Nickel and Kiela (2017) have it: children of its ancestors, its own children, and random ones.
+
+    Args:
+        z: Points of nested cones, in the tangent chart of the ball with c = 1.
+        closure: The taxonomy with edges (descendant, ancestor).
+        parent: The parent of each node whose cone it lies in; −1 for none.
+        seed: Seed of the pairs that are drawn.
+
+    Example:
+        >>> from horoball.graphs.start import nested_cones
+        >>> chain = Graph.of([(1, 0), (2, 0), (2, 1), (3, 0)], directed=True)
+        >>> z = settle_distances(nested_cones(chain, 2), chain, np.array([-1, 0, 1, 0]))
+        >>> bool((z[1] - z[0]).norm() < (z[1] - z[3]).norm())
+        True
+    """
+    leaf = (parent >= 0) & (np.bincount(parent[parent >= 0], minlength=len(parent)) == 0)
+    radius = torch.linalg.vector_norm(z.double(), dim=1)
+    farther = torch.where(torch.from_numpy(leaf), radius[torch.from_numpy(parent)], 0.0)
+    cones = _Cones(z.double() * (1 + farther / radius.clamp_min(1e-300)).unsqueeze(1), parent)
+    if not 0 < len(cones.levels) <= _DEEPEST:
+        return z
+    pairs = _PairsOf(closure, parent, seed)
+
+    def loss(direction: Tensor, r: Tensor) -> Tensor:
+        related, rivals, counted = pairs.draw_rivals()
+        node = related[:, 0]
+        near = -_distance(direction, r, related)
+        far = [-_distance(direction, r, torch.stack((node, rival), 1)) for rival in rivals]
+        among = torch.stack((near, *(torch.where(c, d, -torch.inf) for c, d in zip(counted, far, strict=True))))
+        return pairs.share * (torch.logsumexp(among, 0) - near).sum()
+
+    return _descend(cones, loss, [{"params": cones.learned, "pace": _FAR_RATE}], _FAR_STEPS)
+
+
+def _descend(
+    cones: _Cones, loss: Callable[[Tensor, Tensor], Tensor], groups: list[dict[str, Any]], steps: int
+) -> Tensor:
+    """Points after so many steps down a loss of directions and radii."""
+    optimizer = torch.optim.Adam(groups, betas=(0.9, 0.99), fused=True)
+    for step in range(steps):
+        for group in optimizer.param_groups:
+            group["lr"] = group["pace"] * _DECAY ** (step / steps)
+        direction, r = cones.places()
         optimizer.zero_grad()
-        ((loss + _PULL * r.square().sum()) / len(z)).backward()
+        (loss(direction, r) / len(r)).backward()
         optimizer.step()
     with torch.no_grad():
         direction, r = cones.places()
-        return (direction * r.unsqueeze(1)).float()
+    z = (direction * r.unsqueeze(1)).float()
+    if not bool(torch.isfinite(z).all()):
+        raise FloatingPointError(
+            f"The cones of {len(z)} nodes on {len(cones.levels)} levels do not settle: their radii grow "
+            "without bound. Start from `nested_cones`."
+        )
+    return z
 
 
 class _Cones:
@@ -150,15 +211,31 @@ class _PairsOf:
         self.many = min(m, _AT_ONCE)
         self.share = m / self.many  # pairs that each of those drawn stands for
 
+    def draw_rivals(self) -> tuple[Tensor, list[Tensor], list[Tensor]]:
+        """Related pairs; nodes to compare the ancestor of each with; and which of them are no ancestors."""
+        related = self._related()
+        node, ancestor = related.T
+        rivals = [self._child(ancestor) for _ in range(_RIVALS)] + [self._child(node)]
+        rivals += [torch.randint(self.n, (self.many,), generator=self.generator) for _ in range(_RIVALS)]
+        counted = [(rival != node) & ~self.closure.holds(torch.stack((node, rival), 1)) for rival in rivals]
+        return related, rivals, counted
+
+    def _related(self) -> Tensor:
+        edges, many = self.closure.edges, self.many
+        return edges if many == len(edges) else edges[torch.randint(len(edges), (many,), generator=self.generator)]
+
+    def _child(self, nodes: Tensor) -> Tensor:
+        """A child of each node; of one that has none, any node."""
+        nth = (torch.rand(len(nodes), generator=self.generator, dtype=torch.float64) * self.count[nodes]).long()
+        return self.children[(self.first[nodes] + nth).clamp(max=len(self.children) - 1)]
+
     def draw(self) -> tuple[Tensor, Tensor, Tensor]:
         """Related pairs, others, and what each of the others counts for."""
-        many, edges, generator = self.many, self.closure.edges, self.generator
-        related = edges if many == len(edges) else edges[torch.randint(len(edges), (many,), generator=generator)]
+        many, generator = self.many, self.generator
+        related = self._related()
         node, ancestor = related.T
         siblings = self.count[ancestor]
-        nth = (torch.rand(many, generator=generator, dtype=torch.float64) * siblings).long()
-        last = len(self.children) - 1
-        beside = torch.stack((node, self.children[(self.first[ancestor] + nth).clamp(max=last)]), 1)
+        beside = torch.stack((node, self._child(ancestor)), 1)
         anywhere = torch.randint(self.n, (many, 2), generator=generator)
         heavy = min(_HEAVIEST, self.n * (self.n - 1) / many)
         others = torch.cat((beside, anywhere))
@@ -167,9 +244,14 @@ class _PairsOf:
         return related, others[kept], weight[kept]
 
 
-def _detour(direction: Tensor, r: Tensor, pairs: Tensor) -> Tensor:
-    """d + |z_j| − |z_i| of pairs (i, j) in the ball with c = 1."""
+def _distance(direction: Tensor, r: Tensor, pairs: Tensor) -> Tensor:
+    """d of pairs (i, j) in the ball with c = 1."""
     i, j = pairs.T
     chord = (direction[i] - direction[j]).square().sum(1)
     s = torch.sinh((r[i] - r[j]) / 2).square() + torch.sinh(r[i]) * torch.sinh(r[j]) * chord / 4
-    return 2 * torch.asinh(torch.sqrt(s + math.ulp(1.0))) + r[j] - r[i]
+    return 2 * torch.asinh(torch.sqrt(s + math.ulp(1.0)))
+
+
+def _detour(direction: Tensor, r: Tensor, pairs: Tensor) -> Tensor:
+    """d + |z_j| − |z_i|."""
+    return _distance(direction, r, pairs) + r[pairs[:, 1]] - r[pairs[:, 0]]

@@ -11,9 +11,9 @@ from torch import Tensor
 
 from horoball.graphs.graph import CycleError, Graph, transitive_closure
 from horoball.graphs.model import DETOUR, FreeEncoder
-from horoball.graphs.settle import settle_cones
+from horoball.graphs.settle import settle_cones, settle_distances
 
-__all__ = ["nested_cones", "path_axes", "place_nodes"]
+__all__ = ["distance_cones", "nested_cones", "path_axes", "place_nodes"]
 
 
 def path_axes(graph: Graph, d: int, *, landmarks: int = 32, seed: int = 0) -> Tensor:
@@ -85,6 +85,27 @@ def nested_cones(graph: Graph, d: int, *, seed: int = 0) -> Tensor:
     if d < 2:
         raise ValueError(f"nested_cones needs two dimensions or more, got {d}.")
     return _nested(*_tree(transitive_closure(graph)), d, seed)
+
+
+def distance_cones(graph: Graph, d: int, *, seed: int = 0) -> Tensor:
+    """Points of a taxonomy whose nearest nodes are their ancestors, in the tangent chart of the ball with c = 1.
+
+    Float32, shape (nodes, d). Nested cones, settled for ranks by distance alone; a directed model asks for the
+    direction, too, and starts from others.
+
+    Args:
+        graph: A directed graph without cycles, edges (child, parent).
+        d: Dimension, at least 2.
+        seed: Seed of all that is drawn.
+
+    Example:
+        >>> z = distance_cones(Graph.of([(1, 0), (2, 0), (3, 1)], directed=True), 2)
+        >>> bool((z[3] - z[1]).norm() < (z[3] - z[2]).norm())
+        True
+    """
+    closure = transitive_closure(graph)
+    parent, _ = _tree(closure)
+    return settle_distances(nested_cones(graph, d, seed=seed), closure, parent, seed=seed)
 
 
 def _nested(parent: np.ndarray, order: np.ndarray, d: int, seed: int) -> Tensor:
