@@ -184,7 +184,9 @@ def tree(
         elif fitted is None:  # there is no map beside the tree
             told_labels = table.read_labels()
             columns = None if told_labels is None else {label or "label": told_labels}
-            save_page(view_tree(shown, columns, called, rows=table, title=title_of(path)), file, "tree")
+            of_rows = made.names if (made.levels >= 0).any() else ()
+            page = view_tree(shown, columns, called, rows=table, title=title_of(path), levels=of_rows)
+            save_page(page, file, "tree")
         else:
             called_groups = made.names if levels is not None or text is not None else ()
             page = view_run(fitted, table, tree=shown, levels=called_groups, title=title_of(path))

@@ -8,9 +8,11 @@ left out.
 
 from __future__ import annotations
 
+import datetime
 import math
 import zlib
 from collections.abc import Collection, Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -145,7 +147,8 @@ def compared_columns(
     """
     if not isinstance(rows, Table):
         if hasattr(rows, "columns"):
-            return _of_frame(make_columns(rows, len(rows)), cells, skip, most)
+            made = [_with_dates(column, rows[column.name]) for column in make_columns(rows, len(rows))]
+            return _of_frame(made, cells, skip, most)
         rows = ArrayTable(np.asarray(rows))
     if rows.kind in _SPECIAL:
         return [], 0
@@ -154,7 +157,8 @@ def compared_columns(
 
         parts = [decode(rows.schema, block[:, : rows.features].numpy()) for block in rows.blocks(_BLOCK)]
         frame = pa.concat_tables(parts)
-        made = [make_column(name, frame[name].to_pandas()) for name in frame.column_names if name not in skip]
+        values = {name: frame[name].to_pandas() for name in frame.column_names if name not in skip}
+        made = [_with_dates(make_column(name, each), each) for name, each in values.items()]
         return _of_frame(made, cells, skip, most)
     names = rows.columns
     shares = _differ(cells, len(names), (block[:, : len(names)].numpy() for block in rows.blocks(_BLOCK)))
@@ -164,6 +168,17 @@ def compared_columns(
         return [], 0
     values = np.concatenate([block[:, chosen].numpy() for block in rows.blocks(_BLOCK)])
     return [coarse(names[k], values[:, place]) for place, k in enumerate(chosen)], len(wanted)
+
+
+def _with_dates(column: Column, values: Any) -> Column:
+    """A column of dates as days since 1970, which have means; others as they are."""
+    array = np.asarray(values.to_numpy() if hasattr(values, "to_numpy") else values)
+    if array.dtype.kind == "O" and all(value is None or type(value) is datetime.date for value in array):
+        array = array.astype("datetime64[D]")
+    if array.dtype.kind != "M":
+        return column
+    days = (array.astype("datetime64[s]") - np.datetime64(0, "s")) / np.timedelta64(1, "D")  # NaN where there is none
+    return Column(column.name, "number", days, date=True)
 
 
 def _of_frame(made: list[Column], cells: np.ndarray, skip: Collection[str], most: int) -> tuple[list[Column], int]:
@@ -177,7 +192,8 @@ def _of_frame(made: list[Column], cells: np.ndarray, skip: Collection[str], most
         shares.append(float(np.max(found, initial=0.0)))
     order = np.argsort(-np.array(shares), kind="stable").tolist()
     taken = [usable[k] for k in order[:most]]
-    return [coarse(c.name, c.values) if c.kind == "number" else c for c in taken], len(usable)
+    made = [replace(coarse(c.name, c.values), date=c.date) if c.kind == "number" else c for c in taken]
+    return made, len(usable)
 
 
 def add_compared(payload: Payload, found: list[Column], of: int, room: float) -> None:

@@ -111,6 +111,7 @@ def view_tree(
     path: str | Path | None = None,
     rows: Any = None,
     details: int | str = "auto",
+    levels: Sequence[Any] = (),
 ) -> View:
     """`view(tree, …)`: one HTML file with a tree to browse. For a tree beside its map, see `view`.
 
@@ -124,10 +125,12 @@ def view_tree(
         path: Where to write the page; without it, it is only returned.
         rows: The rows that the tree was made of: a table, an array or a data frame, see `view`.
         details: How many columns of `rows` the page holds, see `view`.
+        levels: Names of the group of each row, from coarse to fine, such as `Taxonomy.names`, see `view`.
 
     Example:
         >>> tree = Tree.from_merges([[0, 1], [2, 3]], [1.0, 3.0], names=["cat", "dog", "oak"])
         >>> view_tree(tree, {"kingdom": ["animal", "animal", "plant"]})
         View(... characters)
     """
-    return view(tree, rows, columns=columns, labels=labels, color=color, details=details, title=title, path=path)
+    shown: dict[str, Any] = {"columns": columns, "labels": labels, "color": color, "levels": levels, "details": details}
+    return view(tree, rows, **shown, title=title, path=path)

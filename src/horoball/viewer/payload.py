@@ -140,6 +140,7 @@ class Column:
     missing: int = -1  # the category of missing values
     steps: dict[str, Any] | None = None  # how codes of one byte become numbers, where they are rounded
     derived: bool = False  # made from the tree or the groups, so it says nothing new of them
+    date: bool = False  # whether its numbers are days since 1970
 
 
 def make_columns(columns: Any, n: int) -> list[Column]:
@@ -371,6 +372,8 @@ def add_column(payload: Payload, column: Column) -> None:
         about["steps"] = column.steps
     if column.derived:
         about["derived"] = True
+    if column.date:
+        about["date"] = True
     payload.meta.setdefault("columns", []).append(about)
 
 

@@ -165,7 +165,7 @@ function typical(rows, most = 3) {
 // A name for rows that have none: what sets them apart most, in few words.
 function nickname(rows) {
   const { numbers, categories, words } = differences(rows, { numbers: 2, categories: 1, words: 1 });
-  const high = ({ name, by }) => `${by > 0 ? "high" : "low"} ${short(name)}`;
+  const high = ({ name, by, column }) => `${(column.date ? ["late", "early"] : ["high", "low"])[by > 0 ? 0 : 1]} ${short(name)}`;
   const pure = categories.filter(({ here, by }) => here > 0.5 && by > 0.2).map(({ column, k }) => short(column.categories[k]));
   const parts = [...pure, ...numbers.filter(({ by }) => Math.abs(by) > 0.5).map(high)];
   if (!parts.length && words.length && words[0].by > 0.2) parts.push(short(words[0].name));
@@ -174,7 +174,7 @@ function nickname(rows) {
 
 const told = ({ column, here, rest, by }) =>
   column && column.kind === "number"
-    ? [formatted(Number(here.toPrecision(4))), formatted(Number(rest.toPrecision(4))), `${signed(by, 1)} spreads`]
+    ? [...[here, rest].map((x) => column.said(column.date ? x : Number(x.toPrecision(4)))), `${signed(by, 1)} spreads`]
     : [percent(here), percent(rest), `${signed(100 * by, 0)} points`];
 
 const NO_TEST =

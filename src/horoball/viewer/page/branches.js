@@ -148,7 +148,7 @@ function branchFacts(v) {
     if (!Number.isFinite(x)) continue;
     [sum, count, low, high] = [sum + x, count + 1, Math.min(low, x), Math.max(high, x)];
   }
-  if (count) facts.push([column.name, low === high ? formatted(low) : `${formatted(sum / count)} (${formatted(low)} to ${formatted(high)})`]);
+  if (count) facts.push([column.name, low === high ? column.said(low) : `${column.said(sum / count)} (${column.said(low)} to ${column.said(high)})`]);
   return facts;
 }
 

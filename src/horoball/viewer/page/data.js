@@ -62,15 +62,26 @@ const columns = meta.columns.map((column) => {
   const values = arrayAt(column.values);
   const known = column.steps ? decoded(column.steps) : null;
   const get = known ? (i) => known[values[i]] : (i) => values[i];
-  const about = column.steps && column.steps.spread ? (x) => `≈ ${formatted(Number(x.toPrecision(3)))}` : formatted;
+  const said = column.date ? dated : formatted; // a value, or a mean of some
+  const digits = column.date ? 15 : 3;
+  const about = column.steps && column.steps.spread ? (x) => `≈ ${said(Number(x.toPrecision(digits)))}` : said;
   const text = column.kind === "number" ? (i) => (Number.isNaN(get(i)) ? "missing" : about(get(i))) : (i) => column.categories[values[i]];
-  return { ...column, values, known, get, text };
+  return { ...column, values, known, get, text, said };
 });
 const clades = meta.tree ? readTree(meta.tree) : null;
 if (hasDisc) columns.push({ name: ORIGIN, kind: "number", own: true, get: (i) => radii[i] / rootC });
 if (clades) columns.push({ name: "depth in the tree", kind: "number", own: true, get: (i) => clades.depth[clades.leafOf(i)] });
 if (scaleSteps) columns.push({ name: "posterior scale", kind: "number", own: true, get: scaleOf });
-for (const column of columns) column.text ||= (i) => formatted(column.get(i));
+for (const column of columns) {
+  column.said ||= formatted;
+  column.text ||= (i) => formatted(column.get(i));
+}
+
+// Days since 1970 as a date.
+function dated(days) {
+  const date = new Date(days * 864e5);
+  return Number.isNaN(date.getTime()) ? "missing" : date.toISOString().slice(0, 10);
+}
 
 function formatted(x) {
   if (Number.isNaN(x)) return "missing";

@@ -10,6 +10,8 @@ function make(tag, text, className) {
   return made;
 }
 
+const FEW = 8; // columns beside the pointer
+
 function rowOf(i, most) {
   const box = document.createDocumentFragment();
   box.append(make("p", nameOf(i), "name"));
@@ -30,7 +32,18 @@ function rowOf(i, most) {
   for (const column of columns.slice(0, most)) {
     const name = column.own ? term(column.name) : make("dt", column.name);
     if (column === columns[state.color]) name.className = "current";
-    list.append(name, make("dd", column.text(i)));
+    const said = make("dd", column.text(i));
+    if (most > FEW && meta.levels && column.derived && column.values[i] !== column.missing) {
+      // Why the row is here: the card of its group says it.
+      const group = groupEntry(column, column.values[i], 0);
+      const link = make("button", Number.isNaN(group.support) ? group.name : `${group.name}, support ${group.support.toFixed(2)}`);
+      link.type = "button";
+      link.title = "What sets its rows apart";
+      link.addEventListener("click", () => visitGroup(group));
+      said.replaceChildren(link);
+      said.className = "examples";
+    }
+    list.append(name, said);
   }
   const more = columns.length - most;
   box.append(list);
@@ -45,7 +58,7 @@ function hover(i, p) {
   if (i !== state.hover) {
     state.hover = i;
     tip.hidden = i < 0;
-    if (i >= 0) tip.replaceChildren(rowOf(i, 8));
+    if (i >= 0) tip.replaceChildren(rowOf(i, FEW));
     requestDraw();
     if (clades) requestTree(false);
   }

@@ -102,8 +102,8 @@ function bar(column) {
     context.fillRect(k, 0, 1, 1);
   }
   strip.setAttribute("role", "img");
-  strip.setAttribute("aria-label", `${column.name}, from ${formatted(low)} to ${formatted(high)}`);
+  strip.setAttribute("aria-label", `${column.name}, from ${column.said(low)} to ${column.said(high)}`);
   const ends = make("div", undefined, "ends");
-  ends.append(...[low, (low + high) / 2, high].map((x) => make("span", formatted(x))));
+  ends.append(...[low, (low + high) / 2, high].map((x) => make("span", column.said(x))));
   return [strip, ends];
 }

@@ -37,6 +37,7 @@ function start() {
   for (const part of document.querySelectorAll(".of-disc")) part.hidden = isFlat;
   for (const part of document.querySelectorAll(".of-plane")) part.hidden = !isFlat;
   for (const part of document.querySelectorAll(".of-tree")) part.hidden = !clades;
+  for (const part of document.querySelectorAll(".of-map")) part.hidden ||= !hasDisc;
   element("hint").hidden = !hasDisc;
   box.placeholder = names ? "Search by name" : "Search by row";
   box.setAttribute("aria-label", box.placeholder);

@@ -48,13 +48,13 @@ function exportPng() {
       write(short(name), size.width + 26, 82 + 20 * k, "12px", palette.ink);
     });
   } else {
-    const range = rangeOf(columns[state.color]);
+    const [{ said }, range] = [columns[state.color], rangeOf(columns[state.color])];
     for (let k = 0; k < 160; k++) {
       context.fillStyle = css(scaleColor(k / 159, theme()));
       context.fillRect(size.width + 8 + k, 70, 1.5, 10);
     }
-    write(formatted(range[0]), size.width + 8, 96, "11px", palette.muted);
-    write(formatted(range[1]), size.width + 140, 96, "11px", palette.muted);
+    write(said(range[0]), size.width + 8, 96, "11px", palette.muted);
+    write(said(range[1]), size.width + 140, 96, "11px", palette.muted);
   }
   sheet.toBlob((blob) => download(fileName("png"), blob), "image/png");
 }
@@ -155,9 +155,10 @@ function svg() {
 
 // Five values of a scale, for a legend of dots.
 function rangeRows() {
-  const [low, high] = rangeOf(columns[state.color]);
+  const column = columns[state.color];
+  const [low, high] = rangeOf(column);
   return [0, 1, 2, 3, 4].map((k) => ({
-    name: formatted(low + ((high - low) * k) / 4),
+    name: column.said(low + ((high - low) * k) / 4),
     color: css(scaleColor(k / 4, theme())),
   }));
 }
