@@ -13,7 +13,7 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -29,7 +29,7 @@ from horoball.geometry import PoincareBall
 from horoball.geometry.coordinates import frechet_mean
 from horoball.tables.anndata import cell_table
 from horoball.tables.geodesics import count_axes
-from horoball.tables.table import held_out
+from horoball.tables.table import ArrayTable, held_out
 from horoball.vae.layout import surveyed
 
 RESULTS = Path(__file__).parent / "results" / "atlas.jsonl"
@@ -60,7 +60,7 @@ def judged(cells: Any, z: torch.Tensor, ball: PoincareBall, landmarks: np.ndarra
 
 def centered(cells: Any) -> np.ndarray:
     """The 50 main axes of the logarithms, less the mean of each batch."""
-    axes, batch = count_axes(cell_table(cells)), of_column(cells, "batch")
+    axes, batch = count_axes(cast(ArrayTable, cell_table(cells))), of_column(cells, "batch")
     for name in set(batch):
         axes[batch == name] -= axes[batch == name].mean(0)
     return np.ascontiguousarray(axes, np.float64)

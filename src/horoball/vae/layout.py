@@ -155,10 +155,9 @@ def _by_the_nearest(points: np.ndarray, rows: np.ndarray, lengths: np.ndarray, g
 
     found = np.full((len(points), lengths.shape[1]), np.inf, np.float32)
     found[rows] = lengths
-    outside = np.setdiff1d(np.arange(len(points)), rows)
-    for number in [None] if group is None else np.unique(group[outside]):
-        sample = np.arange(len(rows)) if number is None else np.flatnonzero(group[rows] == number)
-        mine = outside if number is None else outside[group[outside] == number]
+    outside, of = np.setdiff1d(np.arange(len(points)), rows), np.zeros(len(points)) if group is None else group
+    for number in np.unique(of[outside]):
+        sample, mine = np.flatnonzero(of[rows] == number), outside[of[outside] == number]
         if not len(sample):
             continue  # a category of a few rows of very many
         search = NearestNeighbors(n_neighbors=1, algorithm="brute").fit(points[rows[sample]])
