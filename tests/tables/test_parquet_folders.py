@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -38,7 +39,7 @@ def hudi(folder: Path) -> None:
     (folder / ".hoodie").mkdir()
 
 
-FORMATS = {"Delta": (delta, "deltalake"), "Iceberg": (iceberg, "pyiceberg"), "Hudi": (hudi, "hudi")}
+FORMATS = {"Iceberg": (iceberg, "pyiceberg"), "Hudi": (hudi, "hudi")}
 
 
 @pytest.mark.parametrize("name", FORMATS)
@@ -53,6 +54,20 @@ def test_a_folder_whose_log_tells_which_rows_are_left_is_refused_by_name(
         part(tmp_path / below / f"{number}.parquet", number)
     with pytest.raises(ValueError, match=rf"{name} table\. .*deleted.*{advice}.*\.parquet file first"):
         reads(tmp_path / below)
+
+
+@pytest.mark.parametrize("reads", [read, partial(read, kind="numbers")])
+def test_a_delta_table_needs_what_reads_its_log(
+    reads: Callable[[Path], object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    delta(tmp_path)
+    part(tmp_path / "0.parquet", 0)
+    part(tmp_path / "day" / "1.parquet", 0)
+    monkeypatch.setitem(sys.modules, "deltalake", None)
+    with pytest.raises(ImportError, match=r"is a Delta table.*deleted.*horoball\[delta\]"):
+        reads(tmp_path)
+    with pytest.raises(ValueError, match="part of the Delta table"):
+        reads(tmp_path / "day")
 
 
 def test_a_folder_called_metadata_is_no_iceberg_table(tmp_path: Path) -> None:
@@ -85,10 +100,12 @@ def test_a_folder_of_hidden_files_alone_has_none(tmp_path: Path) -> None:
         read(tmp_path, kind="numbers")
 
 
-def test_a_column_in_the_names_of_folders_is_not_lost_in_silence(tmp_path: Path) -> None:
+def test_a_column_in_the_names_of_folders_is_read(tmp_path: Path) -> None:
     part(tmp_path / "year=2024" / "a.parquet", 0)
-    with pytest.raises(ValueError, match=r"partitioned: the folder 'year=2024'.*partitioning='hive'"):
-        read(tmp_path, kind="numbers")
+    part(tmp_path / "year=2025" / "a.parquet", 0)
+    table = read(tmp_path, kind="numbers")
+    assert table.columns == ["a", "b", "year"]
+    assert [float(row[2]) for block in table.blocks() for row in block] == [2024.0] * 3 + [2025.0] * 3
 
 
 def test_a_link_to_a_folder_is_refused(tmp_path: Path) -> None:

@@ -23,7 +23,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from horoball.storage.leases import check_kept, leased
 from horoball.storage.outputs import Folder, open_folder
 from horoball.storage.stores import StorePath, located, spooled
 
@@ -68,6 +67,8 @@ def only_run(folder: Path | None) -> Iterator[None]:
         yield
         return
     if isinstance(folder, StorePath):
+        from horoball.storage.leases import leased  # which runs of this machine do not need
+
         with leased(folder):
             held.add(place)
             try:
@@ -215,6 +216,8 @@ def whole_file(path: Path, *, alone: bool = True, flush: bool = True) -> Iterato
     """
     path = located(path)
     if isinstance(path, StorePath):
+        from horoball.storage.leases import check_kept
+
         with spooled(path, alone=alone) as file:
             yield file
             check_kept(path)

@@ -20,7 +20,6 @@ from horoball.plugins import require_anndata
 from horoball.tables.covariates import Covariates, scaling_of
 from horoball.tables.formats import table_reader
 from horoball.tables.limits import check_widths, parsing
-from horoball.tables.numpy_files import sound_sparse
 from horoball.tables.row_groups import Stretch
 from horoball.tables.schema import ReadOptions
 from horoball.tables.streamed import StreamedTable
@@ -93,6 +92,8 @@ class DiskRows:
 
     def rows(self, start: int, stop: int) -> Any:
         """Some rows in float32, sparse if the matrix is."""
+        from horoball.tables.numpy_files import sound_sparse
+
         if self.sparse:
             part = slice(self._start[start], self._start[stop])
             pointers = self._start[start : stop + 1] - self._start[start]
@@ -324,6 +325,8 @@ def _matrix(cells: _Cells, layer: str | None) -> Any:
         from anndata.io import read_elem
 
         check_indices(group)
+        from horoball.tables.numpy_files import sound_sparse
+
         return sound_sparse(read_elem(group)).tocsr()
     return group
 

@@ -240,10 +240,12 @@ def _is_alike(column: Column, profiles: Mapping[str, Profile]) -> bool:
 def _has_names(source: Any) -> bool:
     """Whether a source has columns with names, of any type; others hold numbers alone."""
     if isinstance(source, str | Path):
+        from horoball.tables.listing import is_folder, is_there
+
         path = str(source)
-        if "://" not in path and not Path(path).exists():
+        if not is_there(path):
             raise FileNotFoundError(f"There is no file {path}.")
-        return ending_of(path) is not None or ("://" not in path and Path(path).is_dir())
+        return ending_of(path) is not None or is_folder(path)
     return gives_arrow(source) or type(source).__module__.startswith("pandas.")
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,7 @@ from horoball.tables.encoding import Unseen, encode
 from horoball.tables.formats import table_reader
 from horoball.tables.limits import Budget, check_widths
 from horoball.tables.numbers import loses_digits, tell_names
-from horoball.tables.parquet_files import check_single, common_schema, is_number_type, parquet_files, shown_type
+from horoball.tables.parquet_files import check_single, common_schema, is_number_type, shown_type
 from horoball.tables.profile import Profile, profile_batches
 from horoball.tables.row_groups import ParquetFiles, RowReader, Stretch
 from horoball.tables.schema import ReadOptions, Schema, choose, some_names, with_index
@@ -64,6 +63,8 @@ def read_parquet(path: str, options: ReadOptions) -> Table:
         >>> [type(read_parquet(str(path), ReadOptions(streamed=streamed))).__name__ for streamed in ("auto", True)]
         ['ArrayTable', 'ParquetTable']
     """
+    from horoball.tables.listing import parquet_files  # tables in memory do not need it
+
     files = parquet_files(path)
     names = list(ParquetFiles(files).open(0).schema_arrow.names)
     chosen = choose(names, with_index(options, names, files[0]), files[0])
@@ -248,13 +249,15 @@ _BATCH = 1 << 16  # rows that are looked at together
 
 
 def is_parquet(path: str) -> bool:
-    """Whether a path is of Parquet files: by its ending, or a folder.
+    """Whether a path is of Parquet files: by its ending, a folder, or a prefix of a store.
 
     Example:
         >>> is_parquet("rows.csv"), is_parquet("rows.parquet")
         (False, True)
     """
-    return path.lower().endswith(".parquet") or ("://" not in path and Path(path).is_dir())
+    from horoball.tables.listing import is_folder
+
+    return path.lower().endswith(".parquet") or is_folder(path)
 
 
 def profile_parquet(
@@ -276,6 +279,8 @@ def profile_parquet(
         (['a', 'kind'], 1)
     """
     import pyarrow as pa
+
+    from horoball.tables.listing import parquet_files
 
     paths = parquet_files(path)
     opened = ParquetFiles(paths)
@@ -339,6 +344,8 @@ class MixedParquetTable(ParquetTable):
     """
 
     def __init__(self, path: str, schema: Schema, options: ReadOptions) -> None:
+        from horoball.tables.listing import parquet_files
+
         files = parquet_files(path)
         opened = ParquetFiles(files)
         names = list(opened.open(0).schema_arrow.names)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -17,6 +18,16 @@ __all__ = ["ParquetFiles", "RowReader", "Stretch", "read_column", "read_whole"]
 
 _OPEN = 8  # files kept open: systems allow some hundred, and the footer of a large file takes megabytes
 _BUFFER = 1 << 12  # bytes read at once from a column of a large group; without it, all of its bytes would be
+
+
+_AT_ONCE = 16  # footers that are asked for at once
+_FOOTERS = 1 << 12  # files whose footers are kept: some kilobytes each, or megabytes
+
+
+def _stream(path: str) -> Any:
+    import fsspec
+
+    return fsspec.open(str(path), "rb").open()
 
 
 class Stretch(NamedTuple):
@@ -65,6 +76,7 @@ class ParquetFiles:
         self.lock = threading.Lock()  # a file is read by one thread at a time
         self._open: OrderedDict[tuple[int, int], Any] = OrderedDict()
         self._chunks: dict[int, list[list[Chunk] | None] | None] = {}
+        self._footers: dict[int, Any] = {}  # read ahead, of files that take long to open
 
     def __getstate__(self) -> tuple[list[str], list[str]]:
         return self.paths, self.texts
@@ -82,22 +94,25 @@ class ParquetFiles:
             >>> ParquetFiles([str(path)]).open(0).metadata.num_rows
             2
         """
-        import fsspec
         import pyarrow.parquet as pq
+
+        from horoball.tables.partitions import partitioned, values_of
 
         key = (number, buffer)
         if key not in self._open:
             with _readable(f"{self.paths[number]} is not a Parquet file, or not a whole one"):
-                stream = fsspec.open(self.paths[number], "rb").open()
+                stream = _stream(self.paths[number])
                 # With pre_buffer a file keeps the bytes of its last row group for as long as it is open. Bytes that
                 # have changed are found where the writer has left checksums.
                 options: dict[str, Any] = {"pre_buffer": False, "page_checksum_verification": True}
-                file = pq.ParquetFile(stream, buffer_size=buffer, read_dictionary=self.texts, **options)
+                known = self._footers.get(number)
+                texts = [name for name in self.texts if name not in values_of(self.paths[number])]
+                file = pq.ParquetFile(stream, metadata=known, buffer_size=buffer, read_dictionary=texts, **options)
             with parsing(self.paths[number], "Parquet file"):
                 check_rows(file.metadata.num_rows, stream.seek(0, 2))
                 if number not in self._chunks:
                     self._chunks[number] = _chunks_of(stream, file)
-            self._open[key] = file
+            self._open[key] = partitioned(file, self.paths[number])
             if len(self._open) > _OPEN:
                 self._open.popitem(last=False)
         self._open.move_to_end(key)
@@ -113,7 +128,23 @@ class ParquetFiles:
             >>> [schema.names for schema in ParquetFiles([str(path)]).schemas()]
             [['a']]
         """
+        self._read_ahead()
         return [self.open(number).schema_arrow for number in range(len(self.paths))]
+
+    def _read_ahead(self) -> None:
+        """Read the footers of files that are elsewhere, several at once: each waits for an answer, or for more."""
+        import pyarrow.parquet as pq
+
+        wanted = [number for number, path in enumerate(self.paths) if "://" in path and number not in self._footers]
+        if not 1 < len(wanted) <= _FOOTERS or self.paths[wanted[0]].startswith("memory:"):
+            return
+
+        def footer(number: int) -> Any:
+            with _readable(f"{self.paths[number]} is not a Parquet file, or not a whole one"):
+                return pq.read_metadata(_stream(self.paths[number]))
+
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            self._footers |= zip(wanted, pool.map(footer, wanted), strict=True)
 
     def column(self, number: int, group: int, name: str, budget: Budget) -> Any:
         """A column of a row group that is no feature, an Arrow array; text takes no more memory than is left.

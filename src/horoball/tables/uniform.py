@@ -106,8 +106,10 @@ def _checked(table: Table, name: str, *, gaps: bool = False) -> Table:
 
 
 def _read_path(path: str, options: ReadOptions) -> Table:
-    folder = "://" not in path and Path(path).is_dir()
-    if "://" not in path and not Path(path).exists():
+    from horoball.tables.listing import is_folder, is_there
+
+    folder = is_folder(path)
+    if not is_there(path):
         raise FileNotFoundError(f"There is no file {path}.")
     reader = find_reader(".parquet" if folder else path)
     if not reader.labels:

@@ -13,9 +13,10 @@ import numpy as np
 
 from horoball.tables.frames import ending_of, frame_of, gives_arrow, labels_of
 from horoball.tables.limits import Budget
+from horoball.tables.listing import is_there, parquet_files
 from horoball.tables.numpy_files import MappedVectors
 from horoball.tables.parquet import MAX_BYTES_IN_MEMORY, ParquetTable, is_parquet
-from horoball.tables.parquet_files import parquet_files, shown_type
+from horoball.tables.parquet_files import shown_type
 from horoball.tables.row_groups import ParquetFiles, RowReader, Stretch
 from horoball.tables.schema import ReadOptions, choose, some_names, with_index
 from horoball.tables.table import ArrayTable, Table
@@ -47,7 +48,7 @@ def read_vectors(source: Any, column: str | None = None, options: ReadOptions = 
     path = str(source) if isinstance(source, str | Path) else None
     label, ids, streamed = options.label, options.ids, options.streamed
     if path is not None and is_parquet(path):
-        if "://" not in path and not Path(path).exists():
+        if not is_there(path):
             raise FileNotFoundError(f"There is no file {path}.")
         table = VectorTable(path, column, options)
         large = table.decoded_bytes() > MAX_BYTES_IN_MEMORY if streamed == "auto" else streamed

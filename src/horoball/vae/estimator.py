@@ -19,7 +19,6 @@ from horoball.options import FitOptions, TreeOptions
 from horoball.storage.checkpoint import check_fields, reject_incomplete
 from horoball.storage.settings import Range, Settings, called
 from horoball.storage.stores import located
-from horoball.tables.filling import fill_data_frame, fill_table, gaps_of
 from horoball.tables.frames import columns_of_frame, frame_of, index_of
 from horoball.tables.table import Table
 from horoball.training.bounds import PRIOR_SHARE, iwae
@@ -436,6 +435,8 @@ class PoincareVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TakesRows):
         if not (run.record.mixed and hasattr(self, "feature_names_in_")) or isinstance(X, np.ndarray | Table):
             return self._given_back(x, X)
         frame, guesses = frame_of(X), run.rows_of(x)
+        from horoball.tables.filling import fill_data_frame, fill_table, gaps_of  # which a fit does not need
+
         gaps = gaps_of(table.schema or run.record.columns_of, table, frame)
         if type(X).__module__.startswith("pandas."):
             return fill_data_frame(X, gaps, guesses)

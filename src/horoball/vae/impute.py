@@ -26,8 +26,9 @@ from horoball.tables.encoding import text_of_dates
 from horoball.tables.filling import fill_table, gaps_of, one_array
 from horoball.tables.frames import dialect_of, ending_of, frame_as_written, frame_of
 from horoball.tables.limits import parsing
+from horoball.tables.listing import parquet_files
 from horoball.tables.parquet import is_parquet
-from horoball.tables.parquet_files import parquet_files
+from horoball.tables.partitions import with_values
 from horoball.tables.schema import Schema
 from horoball.tables.table import Table
 from horoball.vae.files import write_table
@@ -222,7 +223,7 @@ def _read_parquet(path: str) -> Any:
     parts = []
     for name in parquet_files(path):
         with parsing(name, "Parquet file"), fsspec.open(name, "rb") as file:
-            parts.append(pq.read_table(file, page_checksum_verification=True))
+            parts.append(with_values(pq.read_table(file, page_checksum_verification=True), name))
     return pa.concat_tables(parts)
 
 
