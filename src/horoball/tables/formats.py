@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from difflib import get_close_matches
 from importlib import import_module
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,7 +26,7 @@ from horoball.tables.limits import check_widths
 from horoball.tables.schema import ReadOptions
 from horoball.tables.table import Table
 
-__all__ = ["TableReader", "find_reader", "known_endings", "table_reader", "written_labels"]
+__all__ = ["TableReader", "find_reader", "is_file", "known_endings", "table_reader", "written_labels"]
 
 ReadTable = Callable[[str, ReadOptions], Table]
 
@@ -122,6 +122,16 @@ def find_reader(path: str) -> TableReader:
         f"{f' Did you mean {close[0]}?' if close else ''} Rename the file, or read it yourself and pass an array or a "
         "data frame."
     )
+
+
+def is_file(path: str) -> bool:
+    """Whether a path is a file of this machine, as most are.
+
+    Example:
+        >>> is_file("no such file.csv"), is_file("s3://rows/part.parquet")
+        (False, False)
+    """
+    return "://" not in path and Path(path).is_file()
 
 
 _WHOLE = r"^-?(0|[1-9][0-9]{0,17})$"  # exact in 64 bits

@@ -15,6 +15,7 @@ import numpy as np
 
 from horoball.tables.delimited import line_of, refuse_numbers
 from horoball.tables.encoding import Unseen, encode
+from horoball.tables.formats import is_file
 from horoball.tables.frames import ending_of, frame_of, gives_arrow, labels_of, numbers_of
 from horoball.tables.guess import SAYS_NOTHING, guess_schema
 from horoball.tables.limits import parsing
@@ -240,9 +241,11 @@ def _is_alike(column: Column, profiles: Mapping[str, Profile]) -> bool:
 def _has_names(source: Any) -> bool:
     """Whether a source has columns with names, of any type; others hold numbers alone."""
     if isinstance(source, str | Path):
+        path = str(source)
+        if is_file(path):
+            return ending_of(path) is not None
         from horoball.tables.listing import is_folder, is_there
 
-        path = str(source)
         if not is_there(path):
             raise FileNotFoundError(f"There is no file {path}.")
         return ending_of(path) is not None or is_folder(path)

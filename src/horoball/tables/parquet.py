@@ -17,7 +17,7 @@ import torch
 
 from horoball.process import given_memory
 from horoball.tables.encoding import Unseen, encode
-from horoball.tables.formats import table_reader
+from horoball.tables.formats import is_file, table_reader
 from horoball.tables.limits import Budget, check_widths
 from horoball.tables.numbers import loses_digits, tell_names
 from horoball.tables.parquet_files import check_single, common_schema, is_number_type, shown_type
@@ -255,9 +255,11 @@ def is_parquet(path: str) -> bool:
         >>> is_parquet("rows.csv"), is_parquet("rows.parquet")
         (False, True)
     """
+    if path.lower().endswith(".parquet") or is_file(path):
+        return path.lower().endswith(".parquet")
     from horoball.tables.listing import is_folder
 
-    return path.lower().endswith(".parquet") or is_folder(path)
+    return is_folder(path)
 
 
 def profile_parquet(

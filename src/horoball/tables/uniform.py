@@ -16,7 +16,7 @@ from torch import Tensor
 from horoball.plugins import one_of
 from horoball.tables.anndata import cell_table, is_cells
 from horoball.tables.cell_values import gap_numbers
-from horoball.tables.formats import find_reader, known_endings
+from horoball.tables.formats import find_reader, is_file, known_endings
 from horoball.tables.frames import frame_of, gives_arrow, numbers_of
 from horoball.tables.limits import parsing
 from horoball.tables.numbers import advice_for, check_finite, check_numbers
@@ -106,11 +106,13 @@ def _checked(table: Table, name: str, *, gaps: bool = False) -> Table:
 
 
 def _read_path(path: str, options: ReadOptions) -> Table:
-    from horoball.tables.listing import is_folder, is_there
+    folder = False
+    if not is_file(path):
+        from horoball.tables.listing import is_folder, is_there
 
-    folder = is_folder(path)
-    if not is_there(path):
-        raise FileNotFoundError(f"There is no file {path}.")
+        folder = is_folder(path)
+        if not is_there(path):
+            raise FileNotFoundError(f"There is no file {path}.")
     reader = find_reader(".parquet" if folder else path)
     if not reader.labels:
         _refuse_label(path, options)
