@@ -157,8 +157,8 @@ def compared_columns(
 
         parts = [decode(rows.schema, block[:, : rows.features].numpy()) for block in rows.blocks(_BLOCK)]
         frame = pa.concat_tables(parts)
-        values = {name: frame[name].to_pandas() for name in frame.column_names if name not in skip}
-        made = [_with_dates(make_column(name, each), each) for name, each in values.items()]
+        kept = {name: frame[name].to_pandas() for name in frame.column_names if name not in skip}
+        made = [_with_dates(make_column(name, each), each) for name, each in kept.items()]
         return _of_frame(made, cells, skip, most)
     names = rows.columns
     shares = _differ(cells, len(names), (block[:, : len(names)].numpy() for block in rows.blocks(_BLOCK)))
