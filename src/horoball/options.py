@@ -72,6 +72,13 @@ class FitOptions(TypedDict, total=False):
         ),
     ]
     decoder: Annotated[str | None, Help("First layer of the decoder; 'gyroplane' is the paper's.", "gyroplane")]
+    encoder: Annotated[str | None, Help("A registered encoder, such as 'conv' or 'conv:{\"channels\": 8}'.", "an MLP")]
+    prior: Annotated[str | None, Help("A registered prior: mixture, vamp or a plugin's.", "a normal around the origin")]
+    manifold: Annotated[str | None, Help("A registered space: product or a plugin's.", "the ball")]
+    scale: Annotated[
+        str | None, Help("Structure of the posterior's scale; others than isotropic if it is wrapped.", "isotropic")
+    ]
+    shape: tuple[int, ...]
     prior_scale: Annotated[
         float | str | None,
         Help(

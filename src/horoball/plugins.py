@@ -12,6 +12,8 @@ that the help text of a command can name the formats without importing torch. Th
 from __future__ import annotations
 
 import importlib
+import importlib.util
+import sys
 import warnings
 from collections.abc import Iterator
 from importlib.metadata import entry_points
@@ -24,6 +26,8 @@ __all__ = [
     "TABLE_FORMATS",
     "Registry",
     "UnknownNameError",
+    "import_plugin",
+    "lacking",
     "load_plugins",
     "one_of",
     "require_anndata",
@@ -65,6 +69,34 @@ def load_plugins() -> None:
                     f"The plugin {entry.value!r} of the package {package!r} cannot be imported: "
                     f"{type(error).__name__}: {error} Update or uninstall {package!r}."
                 ) from error
+
+
+def import_plugin(name: str) -> None:
+    """Import a module, or a file that ends in .py, that the person who runs a command has named.
+
+    Neither a run's folder nor a data file is ever asked for such a name.
+
+    Raises:
+        ImportError: There is none, or it fails; the message says why.
+
+    Example:
+        >>> import_plugin("json")
+    """
+    try:
+        if not name.endswith(".py"):
+            importlib.import_module(name)
+            return
+        module = name.rpartition("/")[2].removesuffix(".py")
+        spec = importlib.util.spec_from_file_location(module, name)
+        if spec is None or spec.loader is None or module in sys.modules:
+            raise ImportError(f"a module {module!r} is there already" if module in sys.modules else "it is no module")
+        sys.modules[module] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(sys.modules[module])
+    except Exception as error:
+        raise ImportError(
+            f"The plugin {name!r} cannot be imported: {type(error).__name__}: {error}. Name an installed module, or a "
+            "file such as ./my_module.py."
+        ) from error
 
 
 T = TypeVar("T", bound=type)
@@ -136,6 +168,15 @@ class Registry(Generic[T]):
                 "package needs that package installed."
             )
 
+    def holds(self, name: str, kind: type) -> bool:
+        """Whether a class is the one under a name.
+
+        Example:
+            >>> Registry("shape").holds("round", int)
+            False
+        """
+        return self._classes.get(name) is kind
+
     def __getitem__(self, name: str) -> T:
         """The class of a name; see `check`."""
         self.check(name)
@@ -145,6 +186,21 @@ class Registry(Generic[T]):
         """The names, in the order in which they were registered."""
         load_plugins()
         return iter(self._classes.copy())
+
+
+def lacking(part: object, protocol: type) -> list[str]:
+    """The public members of a protocol that an object has not, in alphabetical order.
+
+    Example:
+        >>> from typing import Protocol
+        >>> class Named(Protocol):
+        ...     name: str
+        >>> lacking(3, Named)
+        ['name']
+    """
+    bases = [base for base in protocol.__mro__ if getattr(base, "_is_protocol", False)]
+    names = {name for base in bases for name in (*vars(base), *vars(base).get("__annotations__", ()))}
+    return sorted(name for name in names if not name.startswith("_") and not hasattr(part, name))
 
 
 def require_anndata() -> Any:

@@ -31,7 +31,7 @@ from typer.core import TyperGroup
 
 from horoball.process import PIPE_CLOSED, exit_code, interrupted, memory_asked
 
-__all__ = ["Commands", "RefusedError", "app", "json_line", "printable"]
+__all__ = ["PLUGIN_HELP", "Commands", "RefusedError", "app", "import_plugins", "json_line", "printable"]
 
 _UNSEEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}  # control, format (bidi, zero-width), lone surrogates, line separators
 
@@ -141,6 +141,26 @@ FIRST = os.environ.get("RANK", "0") == "0"  # of processes that torchrun started
 console = Console(stderr=True, quiet=not FIRST, markup=False, emoji=False)
 
 
+def import_plugins(names: list[str] | None) -> list[str] | None:
+    """Import the modules that --plugin names.
+
+    Example:
+        >>> import_plugins(["json"])
+        ['json']
+    """
+    from horoball.plugins import import_plugin
+
+    for name in names or ():
+        try:
+            import_plugin(name)
+        except ImportError as error:
+            raise typer.BadParameter(str(error), param_hint="--plugin") from None
+    return names
+
+
+PLUGIN_HELP = "A module, or a .py file, that registers classes of your own; of any command, before its name."
+
+
 def _version(asked: bool) -> None:
     if asked:
         print(f"horoball {version('horoball')}")
@@ -161,8 +181,10 @@ def options(
             "without it more than 1,100 times their size, are refused. [default: HOROBALL_MAX_MEMORY]",
         ),
     ] = None,
+    plugin: Annotated[list[str] | None, typer.Option("--plugin", help=PLUGIN_HELP)] = None,
 ) -> None:
     """Options before a command's name."""
+    import_plugins(plugin)
     if max_memory is not None:
         from horoball.process import max_memory as allow
 

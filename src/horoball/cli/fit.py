@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -38,7 +37,17 @@ from horoball.cli.arguments import (
     number,
     posterior_name,
 )
-from horoball.cli.console import app, command_line, console, log_to_console, print_table, reports_errors, say
+from horoball.cli.console import (
+    PLUGIN_HELP,
+    app,
+    command_line,
+    console,
+    import_plugins,
+    log_to_console,
+    print_table,
+    reports_errors,
+    say,
+)
 from horoball.options import FitOptions, given, help_of
 
 if TYPE_CHECKING:
@@ -73,6 +82,7 @@ def show_run(run: Run, folder: Path, *, kinds: bool = True) -> None:
         >>> show_run(run, Path("run"))
         {"run": "run", "rows": 40, "columns": 3, ...}
     """
+    from horoball.geometry.manifold import curvatures
     from horoball.training.progress import early_end  # brings torch, which --help does not need
 
     record = run.record
@@ -80,7 +90,7 @@ def show_run(run: Run, folder: Path, *, kinds: bool = True) -> None:
     results: dict[str, Any] = {"run": str(folder), "rows": record.rows, "columns": len(run.columns)}
     described = {column.name: f"{column.kind}: {column.reason}" for column in record.columns_of.columns}
     results |= {"kinds": described} if described and kinds else {}
-    results |= {"posterior": record.model.posterior, "d": record.model.d, "c": run.model.ball.c_value}
+    results |= {"posterior": record.model.posterior, "d": record.model.d, **curvatures(run.model.ball)}
     results |= {"likelihood": record.model.likelihood, "settings": _settings(record), "epochs": len(run.history)}
     results |= {"best epoch": int(kept["epoch"])} if "validation" in kept else {}
     ended = early_end(run.history, record.training)
@@ -104,15 +114,8 @@ def _settings(record: TableRecord) -> dict[str, Any]:
     asked = {"hidden": list(record.model.hidden), "decoder": record.model.decoder}
     asked |= {name.replace("_", " "): training[name] for name in numbers}
     asked |= {name: value for name, value in (("label", record.label), ("ids", record.ids)) if value is not None}
+    asked |= {name: said for name in ("encoder", "prior", "manifold") if (said := getattr(record.model, name))}
     return asked | {name: value for name, value in record.reading.items() if value}
-
-
-class DecoderName(StrEnum):
-    """Kinds of decoder."""
-
-    gyroplane = "gyroplane"
-    log0 = "log0"
-    mlp = "mlp"
 
 
 @app.command()
@@ -138,9 +141,13 @@ def fit(
             help=help_of("likelihood"),
         ),
     ] = None,
-    decoder: Annotated[
-        DecoderName | None,
-        typer.Option(help=help_of("decoder")),
+    decoder: Annotated[str | None, typer.Option(help=help_of("decoder"))] = None,
+    encoder: Annotated[str | None, typer.Option(help=help_of("encoder"))] = None,
+    prior: Annotated[str | None, typer.Option(help=help_of("prior"))] = None,
+    manifold: Annotated[str | None, typer.Option(help=help_of("manifold"))] = None,
+    scale: Annotated[str | None, typer.Option(help=help_of("scale"))] = None,
+    plugin: Annotated[
+        list[str] | None, typer.Option("--plugin", is_eager=True, callback=import_plugins, help=PLUGIN_HELP)
     ] = None,
     prior_scale: Annotated[
         str | None,
@@ -212,7 +219,11 @@ def fit(
         "c": number("--c", c, "learn"),
         "posterior": posterior,
         "likelihood": likelihood,
-        "decoder": None if decoder is None else decoder.value,
+        "decoder": decoder,
+        "encoder": encoder,
+        "prior": prior,
+        "manifold": manifold,
+        "scale": scale,
         "prior_scale": number("--prior-scale", prior_scale, "learn"),
         "hidden": hidden,
         "beta": beta,

@@ -20,7 +20,7 @@ from horoball.geometry.ball import PoincareBall
 from horoball.geometry.kernels import looks_ahead, wide
 from horoball.geometry.random import global_seed
 
-__all__ = ["BernoulliFeatures", "Features", "PoissonFeatures", "Reparameterized", "drawn_from", "in_float64"]
+__all__ = ["BernoulliFeatures", "Features", "PoissonFeatures", "Reparameterized", "drawn_from", "in_float64", "on_cpu"]
 
 
 def in_float64(method: Callable[..., Tensor]) -> Callable[..., Tensor]:
@@ -68,8 +68,7 @@ class Reparameterized(Distribution):
             >>> WrappedNormal(torch.zeros(2), torch.ones(1), PoincareBall()).on_cpu().loc
             tensor([0., 0.])
         """
-        c = self.ball.c
-        return self._with_parameters(Tensor.cpu, PoincareBall(c.cpu() if isinstance(c, Tensor) else c))
+        return self._with_parameters(Tensor.cpu, on_cpu(self.ball))
 
     def in_float64(self) -> Self:
         """The same distribution with parameters in float64, where its device has that.
@@ -114,6 +113,18 @@ class Reparameterized(Distribution):
             torch.Size([3, 2])
         """
         return self.rsample(sample_shape, generator)
+
+
+def on_cpu(ball: Any) -> Any:
+    """The space on the CPU; of a ball's learned c, gradients find their way back.
+
+    Example:
+        >>> on_cpu(PoincareBall(1.0))
+        PoincareBall(c=1)
+    """
+    if isinstance(ball, PoincareBall):
+        return PoincareBall(ball.c.cpu() if isinstance(ball.c, Tensor) else ball.c)
+    return copy.deepcopy(ball).cpu() if isinstance(ball, torch.nn.Module) else ball
 
 
 _CHUNK = 1 << 16  # elements at a time

@@ -37,7 +37,7 @@ from horoball.distributions.normal import BallNormal
 from horoball.distributions.radius import log_normalizer, radius_nodes
 from horoball.distributions.riemannian_normal import RiemannianNormal
 from horoball.distributions.wrapped_normal import WrappedNormal
-from horoball.geometry.curvature import widened
+from horoball.geometry.curvature import CurvedSpace, widened
 from horoball.geometry.kernels import coth_excess, log_sinhc, looks_ahead, static, transformed, wide
 from horoball.geometry.quadrature import direction_rule, sphere_rule
 from horoball.geometry.translation import side
@@ -63,6 +63,7 @@ def _in_float64(divergence: Callable[[Any, Any], Tensor]) -> Callable[[Any, Any]
 @register_kl(WrappedNormal, WrappedNormal)
 @_in_float64
 def _kl_wrapped_wrapped(q: WrappedNormal, p: WrappedNormal) -> Tensor:
+    _check_known(q, p)
     flat = q.loc.shape[-1] == 1 or q.ball.is_euclidean
     if not _same_mean(q, p) and not flat:
         return _kl_by_quadrature(q, p)
@@ -87,6 +88,7 @@ def _kl_wrapped_wrapped(q: WrappedNormal, p: WrappedNormal) -> Tensor:
 @register_kl(WrappedNormal, RiemannianNormal)
 @_in_float64
 def _kl_by_quadrature(q: BallNormal, p: BallNormal) -> Tensor:
+    _check_known(q, p)
     if any(isinstance(one, WrappedNormal) and not one.is_isotropic for one in (q, p)):
         return _kl_by_cubature(q, p)
     c = q.ball.c
@@ -110,6 +112,16 @@ def _kl_by_quadrature(q: BallNormal, p: BallNormal) -> Tensor:
     if some:
         expected = torch.where(close, (w * _log_density(p, r)).sum(-1) - _near_one_mean(q, p), expected)
     return _not_negative(-entropy - expected, q)
+
+
+def _check_known(q: BallNormal, p: BallNormal) -> None:
+    """Refuse normals of other spaces than the ball, of which nothing is known here."""
+    for one in (q, p):
+        if not isinstance(one.ball, CurvedSpace):
+            raise NotImplementedError(
+                f"The divergence of normals is known on PoincareBall, not on {type(one.ball).__name__}. Estimate it: "
+                "q.rsample_and_divergence(p, (n,))[1].mean(0)."
+            )
 
 
 def _kl_by_cubature(q: BallNormal, p: BallNormal) -> Tensor:

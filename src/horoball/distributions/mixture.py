@@ -12,17 +12,18 @@ import torch
 from torch import Tensor
 from torch.distributions import Distribution, Independent, MixtureSameFamily, TransformedDistribution
 
-from horoball.distributions.base import drawn_from
+from horoball.distributions.base import drawn_from, on_cpu
 from horoball.distributions.normal import BallNormal
 from horoball.distributions.radius import radius_nodes
 from horoball.distributions.riemannian_normal import RiemannianNormal
 from horoball.distributions.wrapped_normal import WrappedNormal
 from horoball.geometry.ball import PoincareBall
+from horoball.geometry.coordinates import in_ball
 from horoball.geometry.kernels import static
 from horoball.geometry.quadrature import sphere_rule
 from horoball.geometry.translation import side
 
-__all__ = ["BallMixture", "as_prior", "drawn_with_log_prob"]
+__all__ = ["BallMixture", "as_posterior", "as_prior", "drawn_with_log_prob"]
 
 _STEPS = 200
 _LEAST = 1e-12  # √c·step at which the mean has come to rest
@@ -81,7 +82,7 @@ class BallMixture(MixtureSameFamily):
             tensor(True)
         """
         components: Any = self.component_distribution
-        if not isinstance(components, BallNormal) or components.ball.is_euclidean:
+        if not isinstance(components, BallNormal) or getattr(components.ball, "is_euclidean", False):
             return super().mean
         if isinstance(components, WrappedNormal) and not components.is_isotropic:
             raise NotImplementedError(
@@ -163,6 +164,42 @@ class ChartDistribution(Distribution):
         """Log density at the points, with respect to the Riemannian measure."""
         return self.base.log_prob(value) - self.ball.log_volume(value)
 
+    @property
+    def loc(self) -> Tensor:
+        """The mean of the coordinates, which is what a map shows."""
+        return self.base.mean
+
+    mean = loc
+
+    @property
+    def mean_scale(self) -> Tensor:
+        """The standard deviation of the coordinates, averaged over them."""
+        return self.base.stddev.mean(-1)
+
+    def coordinates(self) -> tuple[Tensor, Tensor, Tensor]:
+        """As of `BallNormal`."""
+        z, scale = self.mean.cpu().double(), self.mean_scale.cpu().double()
+        return in_ball(z, on_cpu(self.ball)), torch.linalg.vector_norm(z, dim=-1), scale
+
+    def rsample_and_log_prob(
+        self,
+        sample_shape: Any = torch.Size(),  # noqa: B008
+        generator: torch.Generator | None = None,
+    ) -> tuple[Tensor, Tensor]:
+        """Points and their log density."""
+        z = self.rsample(sample_shape, generator)
+        return z, self.log_prob(z)
+
+    def rsample_and_divergence(
+        self,
+        prior: Any,
+        sample_shape: Any = torch.Size(),  # noqa: B008
+        generator: torch.Generator | None = None,
+    ) -> tuple[Tensor, Tensor]:
+        """Points and log q(z) − log p(z) there."""
+        z, log_q = self.rsample_and_log_prob(sample_shape, generator)
+        return z, log_q - prior.log_prob(z)
+
     def sample(self, sample_shape: Any = torch.Size(), generator: torch.Generator | None = None) -> Tensor:  # noqa: B008
         """Points, from torch's global generator if none is given."""
         return drawn_from(self.base, sample_shape, generator)
@@ -199,6 +236,33 @@ def as_prior(p: Distribution, ball: PoincareBall) -> Distribution:
     while isinstance(inner, Independent | MixtureSameFamily | TransformedDistribution):
         inner = inner.component_distribution if isinstance(inner, MixtureSameFamily) else inner.base_dist
     return ChartDistribution(p, ball) if type(inner).__module__.startswith("torch.distributions.") else p
+
+
+_OFFERS = ("rsample_and_log_prob", "rsample_and_divergence", "log_prob", "mean", "mean_scale", "coordinates", "ball")
+
+
+def as_posterior(q: Distribution, ball: PoincareBall) -> Any:
+    """A posterior that a network of somebody else's gives: one of ours, one that offers as much, or one of torch's.
+
+    Raises:
+        TypeError: It is another, or cannot be sampled with gradients; the message says what is missing.
+
+    Example:
+        >>> from torch.distributions import Independent, Normal
+        >>> q = as_posterior(Independent(Normal(torch.zeros(4, 2), torch.ones(4, 2)), 1), PoincareBall(1.0))
+        >>> q.rsample_and_log_prob()[1].shape
+        torch.Size([4])
+    """
+    if isinstance(q, BallNormal):
+        return q
+    if not isinstance(q, Distribution):
+        raise TypeError(f"An encoder gives a Distribution or a tensor of numbers, got {type(q).__name__}.")
+    made: Any = as_prior(q, ball)
+    missing = [name for name in _OFFERS if not hasattr(type(made), name) and name not in vars(made)]
+    if missing or not made.has_rsample:
+        lacks = ", ".join(missing) or "samples with gradients (rsample)"
+        raise TypeError(f"The posterior {type(q).__name__} lacks {lacks}. See the page on extending.")
+    return made
 
 
 def drawn_with_log_prob(

@@ -13,6 +13,7 @@ from torch.distributions.constraints import Constraint
 from horoball.distributions.base import Reparameterized
 from horoball.geometry.ball import PoincareBall
 from horoball.geometry.coordinates import in_ball
+from horoball.geometry.curvature import CurvedSpace
 from horoball.geometry.exponential import fused_exp, is_fused
 from horoball.geometry.kernels import may_hold
 from horoball.plugins import Registry
@@ -55,7 +56,7 @@ class BallNormal(Reparameterized):
 
     def __init__(self, loc: Tensor, ball: PoincareBall, batch_shape: torch.Size, validate_args: bool | None) -> None:
         self.loc = loc if loc.shape[:-1] == batch_shape else loc.expand(*batch_shape, loc.shape[-1])
-        self.ball = ball.here()
+        self.ball = ball.here() if isinstance(ball, CurvedSpace) else ball
         super().__init__(batch_shape, loc.shape[-1:], validate_args=validate_args)
 
     @classmethod

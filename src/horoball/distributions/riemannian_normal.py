@@ -15,6 +15,7 @@ from horoball.distributions.sampled import RiemannianNoise, is_suited, sampled_d
 from horoball.distributions.sphere import log_area, unit_vectors
 from horoball.distributions.wrapped_normal import WrappedNormal
 from horoball.geometry.ball import PoincareBall
+from horoball.geometry.curvature import CurvedSpace
 from horoball.geometry.kernels import in_graph, looks_ahead, wide, wide_dtype
 from horoball.geometry.random import standard_normal
 
@@ -57,6 +58,10 @@ class RiemannianNormal(BallNormal):
 
     def __init__(self, loc: Tensor, scale: Tensor, ball: PoincareBall, *, validate_args: bool | None = None) -> None:
         d = loc.shape[-1]
+        if not isinstance(ball, CurvedSpace):
+            raise TypeError(
+                f"RiemannianNormal is known on PoincareBall, not on {type(ball).__name__}. Use WrappedNormal."
+            )
         if d < 2:
             raise ValueError(f"RiemannianNormal needs d >= 2, got {d}. On a line use WrappedNormal, the plain normal.")
         if scale.dim() == 0 or scale.shape[-1] != 1:

@@ -25,6 +25,7 @@ from torch import Tensor
 
 from horoball.distributions.radius_functions import EPSILON_CELLS, EPSILON_MAX, ORDER, radius_table
 from horoball.geometry.autograd import again
+from horoball.geometry.curvature import CurvedSpace
 from horoball.geometry.kernels import columns, dots, looks_ahead
 
 __all__ = [
@@ -295,7 +296,7 @@ def is_suited(q: Any, prior: Any, shape: torch.Size) -> bool:
         prior: The prior.
         shape: Shape of the points.
     """
-    c = q.ball.c
+    c = q.ball.c if isinstance(q.ball, CurvedSpace) else 0.0
     return (
         type(prior) is type(q)
         and prior.centered

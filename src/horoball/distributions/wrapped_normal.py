@@ -14,8 +14,10 @@ from horoball.distributions.normal import BallNormal, positive, register_posteri
 from horoball.distributions.radius import radius_nodes
 from horoball.distributions.sampled import WrappedNoise, is_suited, sampled_divergence
 from horoball.geometry.ball import PoincareBall
+from horoball.geometry.curvature import CurvedSpace
 from horoball.geometry.exponential import fused_exp, is_fused
 from horoball.geometry.kernels import log_sinhc, wide
+from horoball.geometry.manifold import check_bijective
 from horoball.geometry.random import standard_normal
 
 __all__ = ["WrappedNormal"]
@@ -66,6 +68,8 @@ class WrappedNormal(BallNormal):
     ) -> None:
         if ball is None:
             raise TypeError("WrappedNormal needs a ball: WrappedNormal(loc, scale, PoincareBall(c=1.0)).")
+        if not isinstance(ball, CurvedSpace):
+            check_bijective(ball, "WrappedNormal")
         given = scale if scale is not None else scale_tril
         if given is None or (scale is not None and scale_tril is not None):
             raise ValueError("WrappedNormal expects either scale or scale_tril.")
@@ -213,6 +217,11 @@ class WrappedNormal(BallNormal):
             >>> WrappedNormal(torch.zeros(2), torch.ones(1), PoincareBall(1.0)).entropy()
             tensor(3.1378)
         """
+        if not isinstance(self.ball, CurvedSpace):
+            raise NotImplementedError(
+                f"The entropy of a wrapped normal is known on PoincareBall, not on {type(self.ball).__name__}. "
+                "Estimate it: -q.rsample_and_log_prob((n,))[1].mean(0)."
+            )
         d = self.loc.shape[-1]
         plain = self._log_det() + d / 2 * (1 + math.log(2 * math.pi))
         if d == 1 or self.ball.is_euclidean:

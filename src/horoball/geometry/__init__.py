@@ -3,5 +3,6 @@
 from horoball.geometry import gyrovector
 from horoball.geometry.ball import PoincareBall
 from horoball.geometry.curvature import Curvature
+from horoball.geometry.manifold import MANIFOLDS, Manifold, register_manifold
 
-__all__ = ["Curvature", "PoincareBall", "gyrovector"]
+__all__ = ["MANIFOLDS", "Curvature", "Manifold", "PoincareBall", "gyrovector", "register_manifold"]

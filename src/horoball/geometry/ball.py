@@ -220,6 +220,8 @@ class PoincareBall(CurvedSpace):
         True
     """
 
+    injectivity_radius = math.inf  # exp is one to one
+
     def dist(self, z: Tensor, y: Tensor) -> Tensor:
         """Distance d(z, y) [eq:dist].
 

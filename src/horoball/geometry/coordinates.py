@@ -6,11 +6,12 @@ its point. Points farther out than 34 are shown at 34, in their direction, and w
 
 from __future__ import annotations
 
+import copy
 import math
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -19,7 +20,7 @@ from torch import Tensor
 from horoball.geometry.ball import PoincareBall
 from horoball.geometry.kernels import may_hold, wide
 
-__all__ = ["FARTHEST", "Projection", "RimWarning", "frechet_mean", "in_ball", "project", "rim_report"]
+__all__ = ["FARTHEST", "Projection", "RimWarning", "frechet_mean", "frozen", "in_ball", "project", "rim_report"]
 
 FARTHEST = 34.0  # of √c·d(0, z): 1 − tanh(17) is 15 roundings, enough for a norm of any dimension to stay below 1
 _NAMED = 5  # points that a report names
@@ -27,6 +28,18 @@ _NAMED = 5  # points that a report names
 
 class RimWarning(UserWarning):
     """Some points lie farther out than ball coordinates can hold."""
+
+
+def frozen(space: Any) -> Any:
+    """The space on the CPU with the curvature that it has now, without gradients.
+
+    Example:
+        >>> frozen(PoincareBall(0.5, learnable=True))
+        PoincareBall(c=0.5)
+    """
+    if isinstance(space, PoincareBall):
+        return PoincareBall(space.c_value)
+    return copy.deepcopy(space).cpu().requires_grad_(False) if isinstance(space, torch.nn.Module) else space
 
 
 def in_ball(z: Tensor, ball: PoincareBall) -> Tensor:
@@ -43,6 +56,9 @@ def in_ball(z: Tensor, ball: PoincareBall) -> Tensor:
                 [34.,  0.]], dtype=torch.float64)
     """
     z = z.double()
+    if not isinstance(ball, PoincareBall):  # another manifold has what coordinates it has
+        to_ball = getattr(ball, "to_ball", None)
+        return z if to_ball is None else to_ball(z)
     if ball.is_euclidean:
         return ball.to_ball(z)
     radius = _radius(torch.linalg.vector_norm(z, dim=-1, keepdim=True), ball)
@@ -74,6 +90,9 @@ def rim_report(ball: PoincareBall, what: str = "row", first: int = 0) -> Iterato
 
     def note(distance: Tensor) -> None:
         nonlocal seen, count, farthest
+        if not isinstance(ball, PoincareBall):
+            seen += len(distance)
+            return
         radius = _radius(distance.double(), ball)
         far = (radius > FARTHEST).nonzero().ravel()
         if not ball.is_euclidean and len(far):
@@ -136,7 +155,7 @@ def project(z: Tensor, ball: PoincareBall) -> Projection:
     if d == 1:
         line = torch.cat((z, torch.zeros_like(z)), -1)
         return Projection(line.double().numpy(), "The embedding has one dimension: it lies on a line of the disc.")
-    if d == 2:
+    if d == 2 and isinstance(ball, PoincareBall):
         return Projection(z.double().numpy(), "")
     z = z.double()
     v = ball.log(frechet_mean(z, ball).expand_as(z), z)
@@ -145,7 +164,11 @@ def project(z: Tensor, ball: PoincareBall) -> Projection:
     # An eigenvector's sign is chance: the largest entry is made positive, so that a map looks the same every time.
     largest = axes.gather(0, axes.abs().argmax(0, keepdim=True))
     kept = float(values[-2:].sum() / values.sum().clamp_min(torch.finfo(values.dtype).tiny))
-    way = "PCA" if ball.is_euclidean else "tangent-space PCA at the Fréchet mean, which is the disc's center"
+    way = (
+        "PCA"
+        if getattr(ball, "is_euclidean", False)
+        else "tangent-space PCA at the Fréchet mean, which is the disc's center"
+    )
     note = (
         f"The {d}-dimensional embedding is projected: {way}. The two axes keep {100 * kept:.0f} % of the squared "
         "distances from the mean."
@@ -165,7 +188,8 @@ def frechet_mean(z: Tensor, ball: PoincareBall) -> Tensor:
         >>> frechet_mean(torch.tensor([[1.0, 0.0], [-1.0, 0.0]]), PoincareBall(1.0)).norm() < 1e-6
         tensor(True)
     """
-    mu, root = torch.zeros_like(z[0]), math.sqrt(ball.c_value)
+    # Of another space how far it curves is not known, so that steps are whole ones.
+    mu, root = torch.zeros_like(z[0]), math.sqrt(getattr(ball, "c_value", 0.0))
     for _ in range(_STEPS):
         v = ball.log(mu.expand_as(z), z)
         # The squared distance curves by as much as r·coth r across its direction: a whole step would go too far.

@@ -139,6 +139,7 @@ def is_fused(x: Tensor, ball: CurvedSpace) -> bool:
         and x.device.type not in ("cpu", "meta")
         and not in_graph()
         and has_float64(x.device)
+        and isinstance(ball, CurvedSpace)
         and (ball.learnable or not (isinstance(ball.c, Tensor) or ball.is_euclidean))
     )
 

@@ -42,13 +42,15 @@ class Space:
     def of_points(cls, x: ArrayLike | Tensor, ball: PoincareBall | None = None) -> Space:
         """Straight distances, or the ball's between points in its tangent chart."""
         z = _matrix(x, "points")
-        if ball is None or ball.is_euclidean:
+        if ball is None or getattr(ball, "is_euclidean", False):
             return cls(len(z), lambda rows, columns: cdist(z[rows], z[columns]))
         points = torch.from_numpy(z)
 
         def distances(rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
             with torch.no_grad():
-                d = ball.cdist(points[rows], points[columns]).numpy()
+                near = getattr(ball, "cdist", None)
+                z, y = points[rows], points[columns]
+                d = (ball.dist(z.unsqueeze(1), y) if near is None else near(z, y)).numpy()
             d[d < _EQUAL] = 0  # cdist keeps equal points apart by a hair, for the sake of gradients
             return d
 

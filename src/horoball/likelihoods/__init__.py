@@ -11,6 +11,7 @@ from horoball.likelihoods.likelihood import (
     register_likelihood,
 )
 from horoball.likelihoods.mixed import Mixed
+from horoball.likelihoods.stock import from_torch
 
 __all__ = [
     "LIKELIHOODS",
@@ -27,6 +28,7 @@ __all__ = [
     "VonMisesFisher",
     "ZeroInflatedGamma",
     "ZeroInflatedNegativeBinomial",
+    "from_torch",
     "guess_likelihood",
     "make_likelihood",
     "register_likelihood",

@@ -14,7 +14,7 @@ import torch
 from scipy.stats import t as student
 from torch import Tensor
 
-from horoball.geometry.ball import PoincareBall
+from horoball.geometry.coordinates import frozen
 from horoball.geometry.random import generator_for
 from horoball.hierarchy.delta import Delta, delta, fixed_sample, references
 from horoball.hierarchy.metrics import Metrics, metrics
@@ -178,7 +178,7 @@ def _judged(run: Run, table: ArrayTable, held: ArrayTable, c: float, seed: int, 
         held_out = torch.cat(list(run.blocks(held)))
         likelihood = float(log_likelihood(run.model, held_out, samples, generator=generator_for(seed)).mean())
         z = torch.cat([run.model.embed(block).cpu().double() for block in run.blocks(table)])
-    judged = metrics(run.seen(table), z, PoincareBall(run.model.ball.c_value), labels=table.labels)
+    judged = metrics(run.seen(table), z, frozen(run.model.ball), labels=table.labels)
     return Candidate(c, seed, likelihood, judged, len(run.history), z)
 
 

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple, Protocol
 import torch
 from torch import Tensor
 
+from horoball.geometry.manifold import curvatures
 from horoball.geometry.random import rank_noise
 from horoball.process import finishing, stop_requested
 from horoball.storage.checkpoint import check_weights
@@ -340,7 +341,7 @@ def _end_epoch(
     check_trained(objective.state_dict(), state)
     line = {"epoch": float(state.epoch + 1)}
     line |= dict(zip(objective.terms, (total / state.rows for total in state.sums), strict=True))
-    line["c"] = objective.model.ball.c_value
+    line |= curvatures(objective.model.ball)
     if held is not None:
         line["validation"] = watched = _validate(fabric, wrapped, held, config, stop)
         if not math.isfinite(watched):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import sys
 import warnings
 from collections.abc import Sequence
@@ -61,7 +62,8 @@ __all__ = [
     "stored_history",
 ]
 
-SHOWN = ("loss", "kl", "c")  # what `info` shows of an epoch
+SHOWN = ("loss", "kl")  # what `info` shows of an epoch
+_CURVED = re.compile(r"c\d{0,4}").fullmatch  # metrics of a space: c of a ball, c0, c1, … of a product
 _NAME = 40  # characters of a metric's name, at most
 
 
@@ -292,7 +294,8 @@ def _state(header: dict[str, Any], terms: tuple[str, ...]) -> State:
         raise ValueError(f"its sums are not {len(terms)} finite numbers.")
     if (state.step == 0) != (state.rows == 0):
         raise ValueError(f"it has seen {state.rows} rows in {state.step} steps.")
-    metrics = (*terms, "c", *(["validation"] if state.best_epoch >= 0 else []))
+    said_of_space = sorted({name for line in state.history if isinstance(line, dict) for name in line if _CURVED(name)})
+    metrics = (*terms, *said_of_space, *(["validation"] if state.best_epoch >= 0 else []))
     for line in stored_history(state.history, metrics):
         check_fields(line, {"epoch", *metrics}, "history", header)
     if len(state.history) != state.epoch:
@@ -342,7 +345,7 @@ def _is_left(path: Path) -> bool:
     try:
         if path.name == METRICS:
             line = json.loads(read_file(path, _LINE))
-            return isinstance(line, dict) and line.get("epoch") == 1 and {"loss", "c"} <= line.keys()
+            return isinstance(line, dict) and line.get("epoch") == 1 and "loss" in line
         header = load_header(path)
     except (OSError, ValueError, RecursionError):
         return False

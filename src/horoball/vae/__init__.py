@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
+from horoball.vae import priors as _priors  # noqa: F401  which register themselves
 from horoball.vae.distances import DistanceTerm, NeighborTerm, PlaceTerm
 from horoball.vae.encoder import Conditioning, Encoder, Prior
 from horoball.vae.estimator import PoincareVAE

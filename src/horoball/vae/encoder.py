@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
+from horoball.distributions.mixture import as_posterior
 from horoball.distributions.normal import POSTERIORS, BallNormal
 from horoball.distributions.sphere import direction
 from horoball.geometry.autograd import Constants
 from horoball.geometry.ball import PoincareBall
+from horoball.geometry.curvature import CurvedSpace
 from horoball.geometry.kernels import bounded, in_graph
+from horoball.geometry.manifold import held
 from horoball.likelihoods.mixed import column_groups
 from horoball.nn.mlp import mlp
 from horoball.storage.settings import Range
@@ -97,7 +100,7 @@ class Prior(Constants):
         learn_scale: bool = False,
     ) -> None:
         super().__init__()
-        self.d, self.ball, self.family = d, ball.view(), POSTERIORS[kind]
+        self.d, self.ball, self.family = d, held(ball), POSTERIORS[kind]
         self.start, self.learn_scale = float(scale), learn_scale
         self._fixed: tuple[BallNormal, Tensor, Tensor] | None = None
         self.keep_constants()
@@ -122,7 +125,8 @@ class Prior(Constants):
                 return distribution
         distribution = self.family.isotropic(self.loc, self.scale, self.ball)
         distribution.centered = True
-        if not self.ball.learnable and not self.learn_scale and not in_graph():
+        fixed = isinstance(self.ball, CurvedSpace) and not self.ball.learnable
+        if fixed and not self.learn_scale and not in_graph():
             # The same one until the module moves or other buffers take the place of its own, with what it has found.
             self._fixed = distribution, self.loc, self.fixed_scale
         return distribution
@@ -268,6 +272,9 @@ class Encoder(nn.Module):
         input_limit: Beyond which the network sees numbers drawn in; 0 for none.
         columns: The kinds of the columns of a mixed table, see `ColumnView`; empty for tables of one kind.
         unit_input: Whether rows are directions; see `network_input`.
+        network: Makes the network, in place of the MLP, from the size of what it sees and of what it gives: a module
+            that gives the numbers a posterior is made from, or posteriors.
+        shape: Shape of an observation as this network sees it, such as (1, 28, 28); rows as they are if empty.
         generator: Where the initial weights come from; torch's global generator if not given.
 
     Example:
@@ -291,16 +298,26 @@ class Encoder(nn.Module):
         columns: str = "",
         unit_input: bool = False,
         *,
+        network: Callable[[int, int], Any] | None = None,
+        shape: Sequence[int] = (),
         generator: torch.Generator | None = None,
     ) -> None:
         super().__init__()
         self.family = POSTERIORS[posterior]
         self.features, self.covariates, self.library = features, tuple(covariates), library
         self.input_limit, self.unit_input = input_limit, unit_input
-        self.d, self.ball, self.scale, self.log_input = d, ball.view(), scale, log_input
+        self.d, self.ball, self.scale, self.log_input = d, held(ball), scale, log_input
         self.view = ColumnView(columns, features) if columns else None
         inputs = features if self.view is None else self.view.size
-        self.network = mlp(inputs + sum(covariates), hidden, self.family.network_size(d, scale), generator=generator)
+        inputs, outputs = inputs + sum(covariates), self.family.network_size(d, scale)
+        self.shape = tuple(shape)
+        if self.shape and math.prod(self.shape) != inputs:
+            size = " × ".join(map(str, self.shape))
+            raise ValueError(f"Rows of shape {size} have {math.prod(self.shape)} numbers, the encoder sees {inputs}.")
+        if network is not None:
+            self.network = network(inputs, outputs)
+            return
+        self.network = mlp(inputs, hidden, outputs, generator=generator)
         if self.view is not None:
             # A mark that never occurs in training is never learned: a gap is then seen as the mean, without more.
             first: Any = self.network[0]
@@ -330,5 +347,8 @@ class Encoder(nn.Module):
 
     def posterior(self, inputs: Tensor) -> BallNormal:
         """q(z | x) from what the network sees of x."""
+        outputs = self.network(inputs.unflatten(-1, self.shape) if self.shape else inputs)
+        if not isinstance(outputs, Tensor):
+            return as_posterior(outputs, self.ball)
         # Mixed precision ends with the network: a posterior needs its digits.
-        return self.family.from_network(self.network(inputs).to(inputs.dtype), self.d, self.ball, self.scale)
+        return self.family.from_network(outputs.to(inputs.dtype), self.d, self.ball, self.scale)

@@ -13,7 +13,8 @@ import torch
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from torch import Tensor
 
-from horoball.geometry.ball import PoincareBall
+from horoball.geometry.coordinates import frozen
+from horoball.geometry.manifold import curvatures
 from horoball.geometry.random import generator_for, seed_from, shared
 from horoball.options import FitOptions, TreeOptions
 from horoball.storage.checkpoint import check_fields, reject_incomplete
@@ -33,6 +34,7 @@ from horoball.trees.tree import Tree
 from horoball.vae.kinds import TABLES
 from horoball.vae.model import VAE, ModelConfig
 from horoball.vae.options import stored_options, table_fit
+from horoball.vae.parts import Parts, named
 from horoball.vae.rows import TakesRows
 from horoball.vae.run import Run
 from horoball.vae.train import train
@@ -70,7 +72,13 @@ class PoincareVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TakesRows):
         na: Texts and numbers of data frames that stand for a missing value, such as ["unknown", "-999"], beside NaN,
             None, "NA", "?" and the like.
         decoder: First layer of the decoder: "gyroplane" measures distances to hyperbolic hyperplanes, "log0" and "mlp"
-            are plain networks on tangent vectors and on ball coordinates.
+            are plain networks on tangent vectors and on ball coordinates. Or a decoder of your own; see `encoder`.
+        encoder: An encoder of your own: the name of a registered class, the class, a function that makes a module, or
+            the module; see `horoball.vae.parts`. Registered ones can be saved.
+        prior: The same for the prior: "mixture", "vamp" or one of your own. A distribution of torch is taken for one of
+            tangent coordinates.
+        manifold: The same for the space: "product" or one of your own, which c and n_components may be passed on to.
+        scale: Structure of the posterior's scale: "isotropic", or "diagonal", "full" or "rotated" if it is wrapped.
         hidden: Sizes of the encoder's hidden layers, or the size of one; the decoder has them in reverse. Larger layers
             fit finer structure, take longer and need more rows. "auto" uses two layers of 256 for maps, three
             from 8,000 rows on, and one of 200 otherwise. Useful: 32 to 600.
@@ -140,7 +148,11 @@ class PoincareVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TakesRows):
         kind: str = "auto",
         columns: Mapping[str, str] | None = None,
         na: Sequence[str] | None = None,
-        decoder: str = ModelConfig.decoder,
+        decoder: Any = ModelConfig.decoder,
+        encoder: Any = None,
+        prior: Any = None,
+        manifold: Any = None,
+        scale: str = ModelConfig.scale,
         hidden: int | tuple[int, ...] | str = TABLES.hidden,
         prior_scale: float | str = ModelConfig.prior_scale,
         beta: float = TrainConfig.beta,
@@ -166,6 +178,10 @@ class PoincareVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TakesRows):
         self.columns = columns
         self.na = na
         self.decoder = decoder
+        self.encoder = encoder
+        self.prior = prior
+        self.manifold = manifold
+        self.scale = scale
         self.hidden = hidden
         self.prior_scale = prior_scale
         self.beta = beta
@@ -234,13 +250,22 @@ class PoincareVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TakesRows):
 
     def _fit(self, X: Any, warm: Run | None, *, max_epochs: int | None = None, validation: float | None = None) -> Self:
         self._in_ball()  # refused before the fit
+        shape: tuple[int, ...] = ()
+        if isinstance(X, np.ndarray | Tensor) and X.ndim > 2:  # images, say: their numbers are the columns
+            shape, X = tuple(X.shape[1:]), X.reshape(len(X), -1)
         table = self._fitted_table(X) if warm is None else self._table(X)
+        named_parts = {kind: named(kind, given) for kind in Parts._fields if (given := getattr(self, kind)) is not None}
         options: FitOptions = {
             "d": self.n_components,
             "c": self.c,
             "posterior": self.posterior,
             "likelihood": self.likelihood,
-            "decoder": self.decoder,
+            "decoder": named_parts["decoder"][0],
+            "encoder": named_parts.get("encoder", ("", None))[0],
+            "prior": named_parts.get("prior", ("", None))[0],
+            "manifold": named_parts.get("manifold", ("", None))[0],
+            "shape": shape,
+            "scale": self.scale,
             "hidden": self.hidden,
             "prior_scale": self.prior_scale,
             "beta": self.beta,
@@ -257,14 +282,16 @@ class PoincareVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TakesRows):
         }
         with called(**_NAMES), watched(self.verbose) as progress:
             model, config = table_fit(table, **options)
-            return self._take(train(table, model, config, warm=warm, progress=progress))
+            parts = Parts(**{kind: given for kind, (_, given) in named_parts.items()})
+            return self._take(train(table, model, config, parts=parts, warm=warm, progress=progress))
 
     def _take(self, run: Run) -> Self:
         self.run_, self.model_, self.history_, self.n_iter_ = run, run.model, run.history, len(run.history)
         for name in ("places_", "labels_"):  # of another model
             if hasattr(self, name):
                 delattr(self, name)
-        self.c_, self.likelihood_ = run.model.ball.c_value, run.model.likelihood.name
+        self.c_: Any = getattr(run.model.ball, "c_value", None)
+        self.likelihood_ = run.model.likelihood.name
         self.columns_ = {column.name: (column.kind, column.reason) for column in run.record.columns_of.columns}
         return self
 
@@ -273,7 +300,9 @@ class PoincareVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TakesRows):
             return None
         record, last = self.run_.record, self.run_.kept
         facts: dict[str, object] = {"rows": f"{record.rows:,}", "columns": f"{len(self.run_.columns):,}"}
-        facts |= {"dimensions": record.model.d, "c": f"{self.c_:.4g}", "likelihood": self.likelihood_}
+        facts |= {"dimensions": record.model.d}
+        facts |= {name: f"{c:.4g}" for name, c in curvatures(self.model_.ball).items()}
+        facts |= {"likelihood": self.likelihood_}
         facts |= {"epochs": self.n_iter_}
         return facts | {name: f"{last[name]:.4g}" for name in ("loss", "kl", "validation") if name in last}
 
@@ -324,9 +353,9 @@ class PoincareVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TakesRows):
         if Z.ndim != 2 or Z.shape[1] != self.n_components:
             raise ValueError(f"inverse_transform expects shape (n, {self.n_components}), got {Z.shape}.")
         with torch.no_grad():
-            ball = PoincareBall(run.model.ball.c_value)
+            ball = frozen(run.model.ball)
             z = torch.from_numpy(Z)
-            z = (ball.from_ball(z) if self._in_ball() else z).float().to(run.device)
+            z = (ball.from_ball(z) if self._in_ball() and hasattr(ball, "from_ball") else z).float().to(run.device)
             return self._given_back(run.unscaled(run.model.mean(z).float()))
 
     def score_samples(self, X: Any, samples: int = 500) -> np.ndarray:
@@ -599,6 +628,8 @@ class PoincareVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TakesRows):
         """Write the model to a folder, as safetensors and JSON."""
         run, folder = self.run_checked(), located(folder)
         params = {name: _plain(value) for name, value in self.get_params().items()}
+        for kind in Parts._fields:  # as the record names them: a class or a module is no JSON
+            params[kind] = getattr(run.record.model, kind) or None
         replace(run, record=run.record.replace(estimator=params)).save(folder)
         if hasattr(self, "places_"):
             save_places(self.places_, run, folder)
@@ -614,6 +645,7 @@ class PoincareVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TakesRows):
             params = run.record.estimator or {
                 name: options[setting] for name in names if (setting := _SETTINGS.get(name, name)) in options
             }
+            params = params | {kind: params.get(kind) or None for kind in ("encoder", "prior", "manifold")}
             check_fields(params, set(names), "estimator", {"version": run.record.version})
             estimator = cls(**params)._take(run)
         described = [column.name for column in run.record.columns_of.columns]

@@ -83,7 +83,7 @@ def embed_file(run: Run, table: Table, path: Path, first: int = 0, of: str = "")
     """
     import pyarrow as pa
 
-    d = run.model.prior.loc.shape[0]
+    d = run.record.model.d
     names = table.read_names()
     if names is not None and not isinstance(names, pa.ChunkedArray):
         names = pa.array(names)

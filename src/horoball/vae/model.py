@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self, TypedDict
 
@@ -10,14 +10,17 @@ import torch
 from torch import Tensor, nn
 from torch.distributions import Distribution
 
-from horoball.distributions.base import drawn_from
+from horoball.distributions.base import Features, drawn_from
+from horoball.distributions.mixture import as_posterior
 from horoball.distributions.normal import POSTERIORS, BallNormal
 from horoball.geometry.ball import PoincareBall
+from horoball.geometry.manifold import held
 from horoball.likelihoods.likelihood import LIKELIHOODS, Likelihood, make_likelihood
-from horoball.nn.gyroplane import Gyroplane
+from horoball.nn.gyroplane import first_layer
 from horoball.nn.mlp import linear, mlp
 from horoball.storage.settings import Range, Settings
 from horoball.vae.encoder import LATENT_RANGES, Conditioning, Encoder, Prior, one_hot
+from horoball.vae.parts import OUTSIDE, Parts, check_part, check_spec, made
 
 __all__ = ["DECODERS", "VAE", "Decoder", "ModelConfig", "ModelFields"]
 
@@ -46,6 +49,8 @@ class Decoder(nn.Module):
         hidden: Sizes of the hidden layers; "gyroplane" needs one.
         kind: "gyroplane", "log0" or "mlp".
         covariates: How many categories there are, of all covariates together.
+        network: Makes the network, in place of the MLP, from d and the size of the output. Its output starts as this
+            network gives it, plus a learned vector; covariates move the output alone.
         generator: Where the initial weights come from; torch's global generator if not given.
 
     Example:
@@ -62,22 +67,37 @@ class Decoder(nn.Module):
         kind: str = "gyroplane",
         covariates: int = 0,
         *,
+        network: Callable[[int, int], Any] | None = None,
         generator: torch.Generator | None = None,
     ) -> None:
         super().__init__()
-        if kind not in DECODERS:
-            raise ValueError(f"Unknown decoder {kind!r}. Choose one of: {', '.join(DECODERS)}.")
-        if kind == "gyroplane" and not hidden:
-            raise ValueError('The decoder "gyroplane" needs a hidden layer, got none. Use "log0" for a linear decoder.')
-        self.ball, self.kind = ball.view(), kind
-        first = Gyroplane(d, hidden[0], ball, generator=generator) if kind == "gyroplane" else None
-        self.network: Any = mlp(d, hidden, outputs, first, generator=generator)
+        self.ball, self.kind = held(ball), kind
         self.shift: nn.Linear | None = None
         self.offset: nn.Linear | None = None
+        if network is not None:
+            self.network: Any = network(d, outputs)
+            self.start = nn.Parameter(torch.zeros(outputs))
+            self._take_covariates(covariates, outputs, generator)
+            return
+        if kind not in DECODERS:
+            raise ValueError(f"Unknown decoder {kind!r}. Choose one of: {', '.join(DECODERS)}.")
+        if kind == "mlp" and not hasattr(ball, "to_ball"):
+            raise ValueError(
+                f'The decoder "mlp" needs ball coordinates, which {type(ball).__name__} has not. Use "log0".'
+            )
+        if kind == "gyroplane" and not hidden:
+            raise ValueError('The decoder "gyroplane" needs a hidden layer, got none. Use "log0" for a linear decoder.')
+        first = first_layer(d, hidden[0], ball, generator=generator) if kind == "gyroplane" else None
+        self.network = mlp(d, hidden, outputs, first, generator=generator)
         if covariates:
             self.shift = linear(covariates, (*hidden, outputs)[0], bias=False, generator=generator)
-            self.offset = linear(covariates, outputs, bias=False, generator=generator)
+        self._take_covariates(covariates, outputs, generator)
+        if self.shift is not None:
             nn.init.zeros_(self.shift.weight)
+
+    def _take_covariates(self, covariates: int, outputs: int, generator: torch.Generator | None) -> None:
+        if covariates:
+            self.offset = linear(covariates, outputs, bias=False, generator=generator)
             nn.init.zeros_(self.offset.weight)
 
     def forward(self, z: Tensor, covariates: Tensor | None = None) -> Tensor:
@@ -87,12 +107,16 @@ class Decoder(nn.Module):
             z: Points, shape (*batch, d).
             covariates: What their rows are given, one-hot, shape (*rows, categories) that broadcasts to the batch.
         """
-        if (self.shift is None) != (covariates is None):
+        if (self.offset is None) != (covariates is None):
             raise ValueError(
                 "This decoder was made without covariates, but is given some."
-                if self.shift is None
+                if self.offset is None
                 else "This decoder needs the rows' covariates: VAE.decode(z, VAE.conditioning(x))."
             )
+        if hasattr(self, "start"):
+            h = self.network(z)
+            h = h.flatten(z.dim() - 1) + self.start  # of an image, say
+            return (h if self.offset is None else h + self.offset(covariates)).to(z.dtype)
         z = self.ball.to_ball(z) if self.kind == "mlp" else z
         if self.shift is None or self.offset is None:
             return self.network(z).to(z.dtype)  # mixed precision ends with the network
@@ -104,8 +128,8 @@ class Decoder(nn.Module):
     @torch.no_grad()
     def start_at(self, output: Tensor) -> None:
         """Set the last bias, so that the model starts from the data's mean (App. C.2)."""
-        last = self.network[len(self.network) - 1]
-        last.bias.copy_(output)
+        last = self.start if hasattr(self, "start") else self.network[len(self.network) - 1].bias
+        last.copy_(output)
 
 
 class ModelFields(TypedDict, total=False):
@@ -120,6 +144,10 @@ class ModelFields(TypedDict, total=False):
     learn_c: bool
     posterior: str
     scale: str
+    encoder: str
+    prior: str
+    manifold: str
+    shape: tuple[int, ...]
     prior_scale: float
     learn_prior: bool
     likelihood: str
@@ -149,7 +177,11 @@ class ModelConfig(Settings):
     c: float = 1.0
     learn_c: bool = False
     posterior: str = "riemannian"
-    scale: str = "isotropic"  # of the posterior; "diagonal" or "full" if it is wrapped
+    scale: str = "isotropic"  # of the posterior; "diagonal", "full" or "rotated" if it is wrapped
+    encoder: str = ""  # a registered one with its settings, see `parts`; empty for the MLP
+    prior: str = ""  # the same; empty for a normal around the origin
+    manifold: str = ""  # the same; empty for the ball
+    shape: tuple[int, ...] = ()  # of an observation as an encoder from outside sees it
     prior_scale: float = 1.0
     learn_prior: bool = False  # whether σ₀ is learned, from prior_scale on
     likelihood: str = "normal"
@@ -169,14 +201,19 @@ class ModelConfig(Settings):
         "classes": Range(2, 10**6),
         "hidden": Range(1, 10**6, "100 to 600 suit most tables."),
         "covariates": Range(1, 10**9),
+        "shape": Range(1, 10**9),
         "input_limit": Range(0, 1e38),
     }
 
     def __post_init__(self) -> None:
         """Refuse what no model can be made from."""
         super().__post_init__()
-        if self.decoder not in DECODERS:
-            raise ValueError(f"Unknown decoder {self.decoder!r}. Choose one of: {', '.join(DECODERS)}.")
+        for kind in ("encoder", "decoder", "prior", "manifold"):
+            spec = getattr(self, kind)
+            if spec not in ("", OUTSIDE, *(DECODERS if kind == "decoder" else ())):
+                check_spec(kind, spec)
+        if self.shape and not self.encoder:
+            raise ValueError(f"Rows of shape {self.shape} need an encoder of your own; the MLP takes plain rows.")
         POSTERIORS[self.posterior].check_scale(self.scale)
         taken = LIKELIHOODS[self.likelihood].options
         for option in ("learn_scale", "classes", "library", "columns"):
@@ -192,7 +229,8 @@ class VAE(nn.Module):
         encoder: A module from x to a distribution on the ball.
         decoder: A module from points to the parameters of the likelihood.
         prior: A module that returns the prior and has the `ball`: `Prior`, or your own around `BallMixture` or a
-            distribution of torch, which is then one of the tangent coordinates.
+            distribution of torch, which is then one of the tangent coordinates. What each part has to offer is in
+            `horoball.vae.parts`.
         likelihood: A module from the decoder's output to the distribution of x.
         covariates: How many categories each covariate has, in the columns of a row after its features. Encoder and
             decoder take them; see `Given`.
@@ -208,75 +246,112 @@ class VAE(nn.Module):
         self,
         encoder: nn.Module,
         decoder: nn.Module,
-        prior: Prior,
+        prior: nn.Module,
         likelihood: Likelihood,
         covariates: Sequence[int] = (),
     ) -> None:
         super().__init__()
-        self.encoder, self.decoder, self.prior, self.likelihood = encoder, decoder, prior, likelihood
+        for kind, part in (("encoder", encoder), ("decoder", decoder), ("prior", prior)):
+            check_part(kind, part)
+        if not isinstance(likelihood, Likelihood):
+            raise TypeError(
+                f"A model's likelihood is a Likelihood, got {type(likelihood).__name__}. Of a distribution of torch, "
+                "make one with horoball.likelihoods.from_torch."
+            )
+        self.encoder, self.decoder, self.likelihood = encoder, decoder, likelihood
+        self.prior: Any = prior
         self.covariates = tuple(covariates)
         self.config: ModelConfig | None = None
 
     @classmethod
-    def from_config(cls, config: ModelConfig, *, generator: torch.Generator | None = None) -> Self:
+    def from_config(
+        cls,
+        config: ModelConfig,
+        *,
+        parts: Parts = Parts(),  # noqa: B008
+        generator: torch.Generator | None = None,
+    ) -> Self:
         """The model that the configuration describes.
 
         Args:
             config: What it is made from.
+            parts: What makes the parts that it has no name for.
             generator: Where the initial weights come from; torch's global generator if not given.
 
         Example:
             >>> VAE.from_config(ModelConfig(features=10, c=0.5, learn_c=True)).ball
             PoincareBall(c=0.5, learnable=True)
         """
-        ball = PoincareBall(config.c, learnable=config.learn_c)
+        offered: dict[str, Any] = {"d": config.d, "generator": generator}
+
+        def part(kind: str, **more: Any) -> Any:
+            return made(kind, getattr(config, kind), getattr(parts, kind), **offered, **more)
+
+        ball: Any
+        if config.manifold:
+            ball = part("manifold", c=config.c, learn_c=config.learn_c)
+        else:
+            ball = PoincareBall(config.c, learnable=config.learn_c)
+        offered["manifold"] = ball
+
+        def encoding(inputs: int, outputs: int) -> Any:
+            return part("encoder", features=inputs, outputs=outputs, shape=config.shape)
+
+        def decoding(d: int, outputs: int) -> Any:
+            return part("decoder", outputs=outputs, shape=config.shape)
+
         options = {name: getattr(config, name) for name in LIKELIHOODS[config.likelihood].options}
         given = {name: value for name, value in options.items() if value is not None}
         likelihood = make_likelihood(config.likelihood, config.features, **given)
-        model = cls(
-            Encoder(
-                config.features,
-                config.d,
-                ball,
-                config.hidden,
-                config.posterior,
-                config.log_input,
-                config.scale,
-                config.covariates,
-                config.library,
-                config.input_limit,
-                config.columns,
-                config.unit_input,
-                generator=generator,
-            ),
-            Decoder(
-                config.d,
-                likelihood.outputs,
-                ball,
-                config.hidden[::-1],
-                config.decoder,
-                sum(config.covariates),
-                generator=generator,
-            ),
-            Prior(config.d, ball, config.prior_scale, config.posterior, learn_scale=config.learn_prior),
-            likelihood,
+        encoder = Encoder(
+            config.features,
+            config.d,
+            ball,
+            config.hidden,
+            config.posterior,
+            config.log_input,
+            config.scale,
             config.covariates,
+            config.library,
+            config.input_limit,
+            config.columns,
+            config.unit_input,
+            network=encoding if config.encoder else None,
+            shape=config.shape,
+            generator=generator,
         )
+        decoder = Decoder(
+            config.d,
+            likelihood.outputs,
+            ball,
+            config.hidden[::-1],
+            config.decoder,
+            sum(config.covariates),
+            network=None if config.decoder in DECODERS else decoding,
+            generator=generator,
+        )
+        if config.prior:
+            prior = part("prior", scale=config.prior_scale, posterior=config.posterior, encoder=encoder)
+        else:
+            prior = Prior(config.d, ball, config.prior_scale, config.posterior, learn_scale=config.learn_prior)
+        model = cls(encoder, decoder, prior, likelihood, config.covariates)
         model.config = config
         return model
 
     @property
-    def ball(self) -> PoincareBall:
-        """The ball of the latent space."""
+    def ball(self) -> Any:
+        """The latent space: a `PoincareBall`, or another `Manifold`."""
         return self.prior.ball
 
     def forward(self, x: Tensor, generator: torch.Generator | None = None) -> Distribution:
         """p(x | z) for one point z of each row, drawn from q(z | x): what a training step sees."""
-        return self.decode(self.posterior(x).rsample(generator=generator), self.conditioning(x))
+        z = drawn_from(self.posterior(x), (), generator, gradients=True)
+        return self.decode(z, self.conditioning(x))
 
     def posterior(self, x: Tensor) -> BallNormal:
         """q(z | x)."""
-        return self.encoder(x)
+        q = self.encoder(x)
+        return q if isinstance(q, BallNormal) else as_posterior(q, self.ball)
 
     def conditioning(self, x: Tensor) -> Conditioning:
         """What p(x | z) is conditioned on, from the rows themselves."""
@@ -290,7 +365,8 @@ class VAE(nn.Module):
         """p(x | z), the distribution of a row's features; of a conditional model, p(x | z, conditioning)."""
         covariates, library = conditioning or Conditioning()
         h = self.decoder(z) if covariates is None else self.decoder(z, covariates)
-        return self.likelihood(h) if library is None else self.likelihood(h, library)
+        p = self.likelihood(h) if library is None else self.likelihood(h, library)
+        return p if p.event_shape else Features(p, 1, validate_args=False)  # of numbers that are independent
 
     def log_prob_of(self, x: Tensor, z: Tensor) -> Tensor:
         """log p(x | z) of rows that hold what they are given, shape (*batch) for points of shape (*batch, d)."""

@@ -19,6 +19,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from horoball.geometry.manifold import curvatures
 from horoball.likelihoods.discrete import no_category
 from horoball.storage.stores import StorePath, located
 from horoball.storage.whole import whole_file
@@ -125,7 +126,7 @@ def export(run: Run, path: str | Path) -> None:
     if suffix == ".onnx":
         _check_onnx()
     module = EncoderProgram(run).eval().requires_grad_(False)
-    about = json.dumps({"columns": run.columns, "covariates": run.record.covariates, "c": run.model.ball.c_value})
+    about = json.dumps({"columns": run.columns, "covariates": run.record.covariates, **curvatures(run.model.ball)})
     rows = torch.zeros(2, len(run.columns) + len(run.record.covariates))
     shapes = {"x": {0: torch.export.Dim("rows")}}
     with whole_file(path) as file, _quiet():

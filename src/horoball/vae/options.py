@@ -26,10 +26,12 @@ from horoball.tables.table import ArrayTable, Table
 from horoball.training.config import FitRecord, TrainConfig, short_value
 from horoball.vae.kinds import TABLES, Kind, kind_named, kind_of
 from horoball.vae.model import ModelConfig, ModelFields
+from horoball.vae.parts import OUTSIDE
 
 __all__ = [
     "TableRecord",
     "check_options",
+    "check_storable",
     "curvature_fields",
     "distance_weight",
     "map_hidden",
@@ -286,6 +288,20 @@ def split_options(options: dict[str, Any], kind: type[Settings]) -> tuple[dict[s
     if "c" in model:
         model |= curvature_fields(model["c"])
     return model, training
+
+
+def check_storable(model: ModelConfig) -> None:
+    """Refuse a model with parts that no file can name.
+
+    Example:
+        >>> check_storable(ModelConfig(features=2))
+    """
+    for kind in ("encoder", "decoder", "prior", "manifold"):
+        if getattr(model, kind) == OUTSIDE:
+            raise ValueError(
+                f"The {kind} of this model has no name, so it cannot be read back from a file. Register its class "
+                f"(horoball.vae.parts.register_{kind}; the page on extending says how), and give the class or its name."
+            )
 
 
 def curvature_fields(c: float | str) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
+from torch import Tensor
 
 from horoball.tables.anndata import is_cells
 from horoball.tables.cell_values import gap_numbers, gap_words
@@ -121,6 +122,8 @@ class TakesRows(ShownInNotebooks, BaseEstimator):
     def _table(self, X: Any) -> Table:
         """Rows for the fitted model; where both have names, columns are found by them, as the commands do."""
         run, X = self.run_checked(), self._with_gaps(X)
+        if isinstance(X, np.ndarray | Tensor) and X.ndim > 2 and tuple(X.shape[1:]) == run.record.model.shape:
+            X = X.reshape(len(X), -1)
         if isinstance(X, Table):
             return X
         if run.record.as_read.kind == "vectors":

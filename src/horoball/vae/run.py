@@ -25,7 +25,7 @@ from horoball.training.bounds import elbo, log_likelihood
 from horoball.training.state import FINAL, LAST, stored_history
 from horoball.vae.encoder import ColumnView, Conditioning, Encoder, one_hot
 from horoball.vae.model import VAE, ModelFields
-from horoball.vae.options import TableRecord
+from horoball.vae.options import TableRecord, check_storable
 from horoball.vae.residuals import RESIDUALS, far_report, filled_points, stored_residuals
 from horoball.vae.start import Start
 
@@ -92,7 +92,7 @@ class Run:
     @property
     def device(self) -> torch.device:
         """Where the model is, and rows are brought to."""
-        return self.model.prior.loc.device
+        return next(self.model.parameters()).device
 
     def to(self, device: str) -> Self:
         """Move the model to a device, by a name for `devices.resolved`; returns the run."""
@@ -264,6 +264,7 @@ class Run:
 
     def save(self, folder: Path) -> None:
         """Write the model to a folder."""
+        check_storable(self.record.model)
         folder = located(folder)
         folder.mkdir(parents=True, exist_ok=True)
         scaling = {} if self.scaler is None else self.scaler.tensors()

@@ -25,7 +25,8 @@ from horoball.vae.distances import ChordPoints, DistanceTerm, PlaceTerm, chord_d
 from horoball.vae.kinds import kind_named
 from horoball.vae.map_term import head_start, with_map_term
 from horoball.vae.model import VAE, Decoder, ModelConfig, ModelFields
-from horoball.vae.options import TableRecord
+from horoball.vae.options import TableRecord, check_storable
+from horoball.vae.parts import Parts
 from horoball.vae.residuals import RESIDUAL_ROWS, residual_covariance
 from horoball.vae.run import Run
 from horoball.vae.start import start_at_category_means
@@ -178,6 +179,7 @@ def train(
     config: TrainConfig,
     folder: Path | None = None,
     *,
+    parts: Parts = Parts(),  # noqa: B008
     label: str | None = None,
     ids: str | None = None,
     key: str | None = None,
@@ -192,6 +194,7 @@ def train(
         model: Fields of `ModelConfig` other than features; likelihood may be "auto". See `table_fit`.
         config: Training settings.
         folder: Folder for checkpoints and the fitted model; None writes nothing.
+        parts: What makes parts of the model that have no name; see `horoball.vae.parts`.
         label: Name of the label column, for the record.
         ids: Name of the column with the rows' names, for the record.
         key: Key of the embedding in AnnData, for the record.
@@ -210,7 +213,7 @@ def train(
     with only_run(folder), memory_asked():
         check_output_dir(folder, resume=resume)
         names = {"label": label, "ids": ids, "key": key}
-        return _train(table, model, config, folder, names, resume=resume, warm=warm, progress=progress)
+        return _train(table, model, config, folder, names, parts, resume=resume, warm=warm, progress=progress)
 
 
 def _train(
@@ -219,6 +222,7 @@ def _train(
     config: TrainConfig,
     folder: Path | None,
     names: dict[str, Any],
+    parts: Parts,
     *,
     resume: bool,
     warm: Run | None,
@@ -230,10 +234,14 @@ def _train(
     else:
         start = kind_named(table.kind).start(table, model)
     scaler, model_config = start.scaler, ModelConfig(features=table.features, **start.fields)
-    vae = VAE.from_config(model_config, generator=generator_for(config.seed)).float()  # as rows are
+    if folder is not None:
+        check_storable(model_config)
+    vae = VAE.from_config(model_config, parts=parts, generator=generator_for(config.seed)).float()  # as rows are
     output = start.apply(vae.likelihood)
     if isinstance(vae.decoder, Decoder):
         vae.decoder.start_at(output)
+    if warm is None and hasattr(vae.prior, "start_from_rows"):
+        vae.prior.start_from_rows(_some_rows(table if scaler is None else Standardized(table, scaler), config.seed))
     if vae.covariates and warm is None:
         start_at_category_means(vae, table if scaler is None else Standardized(table, scaler))
     if warm is not None:
@@ -273,6 +281,16 @@ def _train(
     if folder is not None and int(os.environ.get("RANK", "0")) == 0:
         run.save(folder)
     return run
+
+
+_START_ROWS = 4096  # that a prior may start from
+
+
+def _some_rows(table: Table, seed: int) -> Tensor:
+    """Rows of a table as the model sees them, in an order drawn at random."""
+    step = -(-table.rows // _START_ROWS)
+    rows = torch.cat([block[::step] for block in table.blocks()])
+    return rows[torch.randperm(len(rows), generator=generator_for(seed))]
 
 
 _GIVEN_ROWS = 1024  # whose sums and covariates are kept, for `Run.sample`

@@ -17,7 +17,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from horoball.distributions.base import drawn_from
 from horoball.distributions.normal import BallNormal
+from horoball.geometry.ball import PoincareBall
 from horoball.geometry.random import generator_for
 from horoball.options import TreeOptions
 from horoball.storage.checkpoint import load_checkpoint, reject_incomplete, save_checkpoint
@@ -139,6 +141,10 @@ def latent_source(posteriors: list[BallNormal]) -> Source:
         'latent space'
     """
     ball = posteriors[0].ball
+    if not isinstance(ball, PoincareBall):
+        raise ValueError(
+            f'A tree of the latent space is known for PoincareBall, not {type(ball).__name__}. Use source="columns".'
+        )
     mean = torch.cat([q.mean.cpu() for q in posteriors]).double().numpy()
     if mean.shape[1] < _ROOM:
         _log.warning(
@@ -177,7 +183,7 @@ class _Decoder:
         """How draws from their posteriors move rows, x̂(z) − x̂(E z)."""
         given = self.inputs[rows].to(self.run.device)
         q = self.model.posterior(given)
-        drawn = q.sample(generator=generator_for(int(rng.integers(2**62))))
+        drawn = drawn_from(q, (), generator_for(int(rng.integers(2**62))))
         return self._decoded(drawn, given) - self._decoded(q.mean, given)
 
     def _centered(self, given: Tensor) -> np.ndarray:

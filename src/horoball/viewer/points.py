@@ -244,7 +244,8 @@ def view_points(
         >>> view_points(far, PoincareBall(1.0), columns=None, labels=None, color=None, scale=None)
         View(... characters)
     """
-    n, c = len(z), ball.c_value
+    # Of another space than the ball a plane is shown, with the distances from its middle.
+    n, c = len(z), ball.c_value if isinstance(ball, PoincareBall) else 0.0
     flat = project(z, ball)
     payload = Payload()
     add_points(payload, flat.points, c)

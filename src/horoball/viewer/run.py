@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from horoball.geometry.ball import PoincareBall
+from horoball.geometry.coordinates import frozen
 from horoball.graphs.graph import transitive_reduction
 from horoball.graphs.run import GraphRun
 from horoball.tables.frames import ending_of, frame_of
@@ -152,7 +152,7 @@ def run_page(
         told |= dict(zip(features, torch.cat(shown).T.numpy(), strict=True))
     return view_points(
         torch.cat(means),
-        PoincareBall(run.model.ball.c_value),  # on the CPU, wherever the model is
+        frozen(run.model.ball),
         columns=told | {name: column for name, column in columns.items() if name not in told},
         labels=table.read_names() if labels is None else labels,
         color=color,
