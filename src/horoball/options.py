@@ -72,9 +72,9 @@ class FitOptions(TypedDict, total=False):
         ),
     ]
     decoder: Annotated[str | None, Help("First layer of the decoder; 'gyroplane' is the paper's.", "gyroplane")]
-    encoder: Annotated[str | None, Help("A registered encoder, such as 'conv' or 'conv:{\"channels\": 8}'.", "an MLP")]
-    prior: Annotated[str | None, Help("A registered prior: mixture, vamp or a plugin's.", "a normal around the origin")]
-    manifold: Annotated[str | None, Help("A registered space: product or a plugin's.", "the ball")]
+    encoder: Annotated[str | None, Help("A registered encoder, such as 'conv' or 'conv:{\"channels\": 8}'.", "mlp")]
+    prior: Annotated[str | None, Help("A registered prior: mixture, vamp or a plugin's.", "normal")]
+    manifold: Annotated[str | None, Help("A registered space: product or a plugin's.", "ball")]
     scale: Annotated[
         str | None, Help("Structure of the posterior's scale; others than isotropic if it is wrapped.", "isotropic")
     ]

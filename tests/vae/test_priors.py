@@ -19,6 +19,7 @@ from torch.distributions import (
 
 from horoball import PoincareBall, WrappedNormal
 from horoball.distributions import BallMixture
+from horoball.distributions.base import drawn_from
 from horoball.geometry.random import generator_for
 from horoball.likelihoods import Likelihood
 from horoball.training import TrainConfig, elbo, iwae, log_likelihood
@@ -186,3 +187,22 @@ def test_the_bound_and_training_have_one_default_for_the_divergence() -> None:
     sampled, exact = (elbo(model, X, generator=generator_for(0), kl=kl).kl for kl in (TrainConfig().kl, "exact"))
     assert torch.equal(default, sampled)
     assert not torch.equal(default, exact)
+
+
+@pytest.mark.parametrize("kind", ["mixture", "vamp"])
+@pytest.mark.parametrize("posterior", ["riemannian", "wrapped"])
+def test_a_learned_prior_is_a_density_of_the_ball(kind: str, posterior: str) -> None:
+    """∫ p(z) exp(log_volume(z)) dz over the chart is 1, by the trapezoidal rule, and samples have its mean radius."""
+    config = ModelConfig(features=3, c=0.8, posterior=posterior, prior=f'{kind}:{{"components": 4}}', hidden=(8,))
+    model = VAE.from_config(config, generator=generator_for(0)).double()
+    if kind == "vamp":
+        model.prior.start_from_rows(torch.randn(20, 3, dtype=torch.float64, generator=generator_for(1)))
+    p, step = model.prior(), 0.1
+    line = torch.arange(-14.0, 14.0, step, dtype=torch.float64)
+    z = torch.cartesian_prod(line, line)
+    with torch.no_grad():
+        mass = torch.exp(p.log_prob(z) + model.ball.log_volume(z)) * step**2
+        assert float(mass.sum()) == pytest.approx(1.0, abs=1e-4)
+        radius = torch.linalg.vector_norm(drawn_from(p, (20_000,), generator_for(2)), dim=-1)
+        expected = float((mass * torch.linalg.vector_norm(z, dim=-1)).sum())
+        assert float(radius.mean()) == pytest.approx(expected, abs=5 * float(radius.std()) / 20_000**0.5)

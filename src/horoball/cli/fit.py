@@ -100,6 +100,8 @@ def show_run(run: Run, folder: Path, *, kinds: bool = True) -> None:
 
 def _settings(record: TableRecord) -> dict[str, Any]:
     """The options that the command needs again to resume a run."""
+    from horoball.vae.model import OWN
+
     training = record.training.as_dict()
     numbers = (
         "batch_size",
@@ -114,7 +116,11 @@ def _settings(record: TableRecord) -> dict[str, Any]:
     asked = {"hidden": list(record.model.hidden), "decoder": record.model.decoder}
     asked |= {name.replace("_", " "): training[name] for name in numbers}
     asked |= {name: value for name, value in (("label", record.label), ("ids", record.ids)) if value is not None}
-    asked |= {name: said for name in ("encoder", "prior", "manifold") if (said := getattr(record.model, name))}
+    asked |= {
+        name: said
+        for name in ("encoder", "prior", "manifold")
+        if (said := getattr(record.model, name)) not in OWN[name]
+    }
     return asked | {name: value for name, value in record.reading.items() if value}
 
 

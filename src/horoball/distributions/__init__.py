@@ -3,6 +3,7 @@
 from horoball.distributions import kl as _kl  # noqa: F401
 from horoball.distributions.mixture import BallMixture
 from horoball.distributions.normal import POSTERIORS, BallNormal, register_posterior
+from horoball.distributions.product import ProductNormal
 from horoball.distributions.radius import HyperbolicRadius
 from horoball.distributions.riemannian_normal import RiemannianNormal
 from horoball.distributions.sphere import HypersphericalUniform
@@ -14,6 +15,7 @@ __all__ = [
     "BallNormal",
     "HyperbolicRadius",
     "HypersphericalUniform",
+    "ProductNormal",
     "RiemannianNormal",
     "WrappedNormal",
     "register_posterior",

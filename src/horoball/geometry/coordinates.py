@@ -19,6 +19,8 @@ from torch import Tensor
 
 from horoball.geometry.ball import PoincareBall
 from horoball.geometry.kernels import may_hold, wide
+from horoball.geometry.manifold import curvatures
+from horoball.geometry.product import ProductSpace
 
 __all__ = ["FARTHEST", "Projection", "RimWarning", "frechet_mean", "frozen", "in_ball", "project", "rim_report"]
 
@@ -57,8 +59,10 @@ def in_ball(z: Tensor, ball: PoincareBall) -> Tensor:
     """
     z = z.double()
     if not isinstance(ball, PoincareBall):  # another manifold has what coordinates it has
-        to_ball = getattr(ball, "to_ball", None)
-        return z if to_ball is None else to_ball(z)
+        if isinstance(ball, ProductSpace):
+            parts = zip(ball.split(z), ball.balls, strict=True)
+            return torch.cat([in_ball(part, factor) for part, factor in parts], -1)
+        return z
     if ball.is_euclidean:
         return ball.to_ball(z)
     radius = _radius(torch.linalg.vector_norm(z, dim=-1, keepdim=True), ball)
@@ -189,7 +193,7 @@ def frechet_mean(z: Tensor, ball: PoincareBall) -> Tensor:
         tensor(True)
     """
     # Of another space how far it curves is not known, so that steps are whole ones.
-    mu, root = torch.zeros_like(z[0]), math.sqrt(getattr(ball, "c_value", 0.0))
+    mu, root = torch.zeros_like(z[0]), math.sqrt(max(curvatures(ball).values(), default=0.0))
     for _ in range(_STEPS):
         v = ball.log(mu.expand_as(z), z)
         # The squared distance curves by as much as r·coth r across its direction: a whole step would go too far.

@@ -2,5 +2,6 @@
 
 from horoball.nn.gyroplane import Gyroplane
 from horoball.nn.mlp import linear, mlp
+from horoball.nn.product import ProductGyroplane
 
-__all__ = ["Gyroplane", "linear", "mlp"]
+__all__ = ["Gyroplane", "ProductGyroplane", "linear", "mlp"]

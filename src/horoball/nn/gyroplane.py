@@ -25,7 +25,7 @@ from horoball.geometry.curvature import Curvature, load, positive_root, root, sa
 from horoball.geometry.kernels import asinhc, looks_ahead, may_hold, sinhc, transformed, wide
 from horoball.nn.mlp import linear, reset_linear
 
-__all__ = ["REACH", "SHORTEST", "Gyroplane", "chunks", "first_layer", "gyroplane", "plain_gyroplane"]
+__all__ = ["REACH", "SHORTEST", "Gyroplane", "chunks", "gyroplane", "plain_gyroplane"]
 
 # √c·radius up to which y² does not overflow for a point and a hyperplane that are both this far out
 REACH = {torch.float64: 170.0, torch.float32: 21.0}
@@ -197,24 +197,6 @@ def chunks(f: Tensor) -> Iterator[tuple[slice, Tensor, Tensor]]:
     for start in range(0, f.shape[0], size):
         count = min(size, f.shape[0] - start)
         yield slice(start, start + count), one[:count], two[:count]
-
-
-def first_layer(d: int, out_features: int, space: Any, *, generator: torch.Generator | None = None) -> nn.Module:
-    """The layer that a network on points of a space begins with: gyroplanes of a ball.
-
-    Example:
-        >>> first_layer(2, 5, PoincareBall(1.0))
-        Gyroplane(
-          in_features=2, out_features=5, bias=True
-          (ball): PoincareBall(c=1)
-        )
-    """
-    if not isinstance(space, PoincareBall):
-        raise ValueError(
-            f"Gyroplanes are known on PoincareBall and products of balls, not on {type(space).__name__}. Use the "
-            'decoder "log0", or one of your own.'
-        )
-    return Gyroplane(d, out_features, space, generator=generator)
 
 
 class Gyroplane(nn.Module):

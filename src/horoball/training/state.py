@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import json
 import math
-import re
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from horoball.geometry.manifold import curvatures
 from horoball.storage.checkpoint import (
     check_fields,
     check_tensors,
@@ -63,7 +63,6 @@ __all__ = [
 ]
 
 SHOWN = ("loss", "kl")  # what `info` shows of an epoch
-_CURVED = re.compile(r"c\d{0,4}").fullmatch  # metrics of a space: c of a ball, c0, c1, … of a product
 _NAME = 40  # characters of a metric's name, at most
 
 
@@ -255,7 +254,7 @@ def restore(folder: Path, objective: Any, optimizer: torch.optim.Adam, record: F
         has = "a" if "term.log_scale" in tensors else "no"
         raise ValueError(f"The run in {folder} has {has} distance term. Resume with the options of the first fit.")
     with reject_incomplete(folder / LAST, "is not a checkpoint to resume from"):
-        state = _state(header, objective.terms)
+        state = _state(header, objective.terms, curvatures(getattr(getattr(objective, "model", None), "ball", None)))
         weights = {name: held for name, held in tensors.items() if name in wanted or name.startswith("model.")}
         check_tensors(weights, wanted)
         load_optimizer(optimizer, tensors)
@@ -276,7 +275,7 @@ def restore(folder: Path, objective: Any, optimizer: torch.optim.Adam, record: F
     return state
 
 
-def _state(header: dict[str, Any], terms: tuple[str, ...]) -> State:
+def _state(header: dict[str, Any], terms: tuple[str, ...], space: Collection[str]) -> State:
     """The state that a checkpoint has; refuses one that no run can have left."""
     said = header["state"]
     state = stored_settings(State, said, "state", header)
@@ -294,8 +293,7 @@ def _state(header: dict[str, Any], terms: tuple[str, ...]) -> State:
         raise ValueError(f"its sums are not {len(terms)} finite numbers.")
     if (state.step == 0) != (state.rows == 0):
         raise ValueError(f"it has seen {state.rows} rows in {state.step} steps.")
-    said_of_space = sorted({name for line in state.history if isinstance(line, dict) for name in line if _CURVED(name)})
-    metrics = (*terms, *said_of_space, *(["validation"] if state.best_epoch >= 0 else []))
+    metrics = (*terms, *space, *(["validation"] if state.best_epoch >= 0 else []))
     for line in stored_history(state.history, metrics):
         check_fields(line, {"epoch", *metrics}, "history", header)
     if len(state.history) != state.epoch:

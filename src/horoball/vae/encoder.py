@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from horoball.distributions.mixture import as_posterior
 from horoball.distributions.normal import POSTERIORS, BallNormal
+from horoball.distributions.product import family_on
 from horoball.distributions.sphere import direction
 from horoball.geometry.autograd import Constants
 from horoball.geometry.ball import PoincareBall
@@ -100,7 +101,8 @@ class Prior(Constants):
         learn_scale: bool = False,
     ) -> None:
         super().__init__()
-        self.d, self.ball, self.family = d, held(ball), POSTERIORS[kind]
+        self.d, self.ball = d, held(ball)
+        self.family = family_on(POSTERIORS[kind], self.ball)
         self.start, self.learn_scale = float(scale), learn_scale
         self._fixed: tuple[BallNormal, Tensor, Tensor] | None = None
         self.keep_constants()
@@ -303,7 +305,7 @@ class Encoder(nn.Module):
         generator: torch.Generator | None = None,
     ) -> None:
         super().__init__()
-        self.family = POSTERIORS[posterior]
+        self.family = family_on(POSTERIORS[posterior], ball)
         self.features, self.covariates, self.library = features, tuple(covariates), library
         self.input_limit, self.unit_input = input_limit, unit_input
         self.d, self.ball, self.scale, self.log_input = d, held(ball), scale, log_input

@@ -149,9 +149,9 @@ class PoincareVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TakesRows):
         columns: Mapping[str, str] | None = None,
         na: Sequence[str] | None = None,
         decoder: Any = ModelConfig.decoder,
-        encoder: Any = None,
-        prior: Any = None,
-        manifold: Any = None,
+        encoder: Any = ModelConfig.encoder,
+        prior: Any = ModelConfig.prior,
+        manifold: Any = ModelConfig.manifold,
         scale: str = ModelConfig.scale,
         hidden: int | tuple[int, ...] | str = TABLES.hidden,
         prior_scale: float | str = ModelConfig.prior_scale,
@@ -254,16 +254,16 @@ class PoincareVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TakesRows):
         if isinstance(X, np.ndarray | Tensor) and X.ndim > 2:  # images, say: their numbers are the columns
             shape, X = tuple(X.shape[1:]), X.reshape(len(X), -1)
         table = self._fitted_table(X) if warm is None else self._table(X)
-        named_parts = {kind: named(kind, given) for kind in Parts._fields if (given := getattr(self, kind)) is not None}
+        named_parts = {kind: named(kind, getattr(self, kind)) for kind in Parts._fields}
         options: FitOptions = {
             "d": self.n_components,
             "c": self.c,
             "posterior": self.posterior,
             "likelihood": self.likelihood,
             "decoder": named_parts["decoder"][0],
-            "encoder": named_parts.get("encoder", ("", None))[0],
-            "prior": named_parts.get("prior", ("", None))[0],
-            "manifold": named_parts.get("manifold", ("", None))[0],
+            "encoder": named_parts["encoder"][0],
+            "prior": named_parts["prior"][0],
+            "manifold": named_parts["manifold"][0],
             "shape": shape,
             "scale": self.scale,
             "hidden": self.hidden,
@@ -629,7 +629,7 @@ class PoincareVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TakesRows):
         run, folder = self.run_checked(), located(folder)
         params = {name: _plain(value) for name, value in self.get_params().items()}
         for kind in Parts._fields:  # as the record names them: a class or a module is no JSON
-            params[kind] = getattr(run.record.model, kind) or None
+            params[kind] = getattr(run.record.model, kind)
         replace(run, record=run.record.replace(estimator=params)).save(folder)
         if hasattr(self, "places_"):
             save_places(self.places_, run, folder)
@@ -645,7 +645,6 @@ class PoincareVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TakesRows):
             params = run.record.estimator or {
                 name: options[setting] for name in names if (setting := _SETTINGS.get(name, name)) in options
             }
-            params = params | {kind: params.get(kind) or None for kind in ("encoder", "prior", "manifold")}
             check_fields(params, set(names), "estimator", {"version": run.record.version})
             estimator = cls(**params)._take(run)
         described = [column.name for column in run.record.columns_of.columns]

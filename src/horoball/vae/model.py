@@ -16,8 +16,8 @@ from horoball.distributions.normal import POSTERIORS, BallNormal
 from horoball.geometry.ball import PoincareBall
 from horoball.geometry.manifold import held
 from horoball.likelihoods.likelihood import LIKELIHOODS, Likelihood, make_likelihood
-from horoball.nn.gyroplane import first_layer
 from horoball.nn.mlp import linear, mlp
+from horoball.nn.product import first_layer
 from horoball.storage.settings import Range, Settings
 from horoball.vae.encoder import LATENT_RANGES, Conditioning, Encoder, Prior, one_hot
 from horoball.vae.parts import OUTSIDE, Parts, check_part, check_spec, made
@@ -25,6 +25,13 @@ from horoball.vae.parts import OUTSIDE, Parts, check_part, check_spec, made
 __all__ = ["DECODERS", "VAE", "Decoder", "ModelConfig", "ModelFields"]
 
 DECODERS = ("gyroplane", "log0", "mlp")
+# Parts that have no class to be registered.
+OWN = {
+    "encoder": ("mlp",),
+    "decoder": DECODERS,
+    "prior": ("normal",),
+    "manifold": ("ball",),
+}
 
 
 class Decoder(nn.Module):
@@ -178,9 +185,9 @@ class ModelConfig(Settings):
     learn_c: bool = False
     posterior: str = "riemannian"
     scale: str = "isotropic"  # of the posterior; "diagonal", "full" or "rotated" if it is wrapped
-    encoder: str = ""  # a registered one with its settings, see `parts`; empty for the MLP
-    prior: str = ""  # the same; empty for a normal around the origin
-    manifold: str = ""  # the same; empty for the ball
+    encoder: str = "mlp"  # or a registered one with its settings; see `parts`
+    prior: str = "normal"  # around the origin, or a registered one
+    manifold: str = "ball"  # or a registered one
     shape: tuple[int, ...] = ()  # of an observation as an encoder from outside sees it
     prior_scale: float = 1.0
     learn_prior: bool = False  # whether σ₀ is learned, from prior_scale on
@@ -208,11 +215,10 @@ class ModelConfig(Settings):
     def __post_init__(self) -> None:
         """Refuse what no model can be made from."""
         super().__post_init__()
-        for kind in ("encoder", "decoder", "prior", "manifold"):
-            spec = getattr(self, kind)
-            if spec not in ("", OUTSIDE, *(DECODERS if kind == "decoder" else ())):
-                check_spec(kind, spec)
-        if self.shape and not self.encoder:
+        for kind, own in OWN.items():
+            if getattr(self, kind) not in (OUTSIDE, *own):
+                check_spec(kind, getattr(self, kind), own)
+        if self.shape and self.encoder in OWN["encoder"]:
             raise ValueError(f"Rows of shape {self.shape} need an encoder of your own; the MLP takes plain rows.")
         POSTERIORS[self.posterior].check_scale(self.scale)
         taken = LIKELIHOODS[self.likelihood].options
@@ -288,7 +294,7 @@ class VAE(nn.Module):
             return made(kind, getattr(config, kind), getattr(parts, kind), **offered, **more)
 
         ball: Any
-        if config.manifold:
+        if config.manifold not in OWN["manifold"]:
             ball = part("manifold", c=config.c, learn_c=config.learn_c)
         else:
             ball = PoincareBall(config.c, learnable=config.learn_c)
@@ -316,7 +322,7 @@ class VAE(nn.Module):
             config.input_limit,
             config.columns,
             config.unit_input,
-            network=encoding if config.encoder else None,
+            network=None if config.encoder in OWN["encoder"] else encoding,
             shape=config.shape,
             generator=generator,
         )
@@ -330,7 +336,7 @@ class VAE(nn.Module):
             network=None if config.decoder in DECODERS else decoding,
             generator=generator,
         )
-        if config.prior:
+        if config.prior not in OWN["prior"]:
             prior = part("prior", scale=config.prior_scale, posterior=config.posterior, encoder=encoder)
         else:
             prior = Prior(config.d, ball, config.prior_scale, config.posterior, learn_scale=config.learn_prior)

@@ -25,7 +25,7 @@ from horoball.tables.schema import Schema
 from horoball.tables.table import ArrayTable, Table
 from horoball.training.config import FitRecord, TrainConfig, short_value
 from horoball.vae.kinds import TABLES, Kind, kind_named, kind_of
-from horoball.vae.model import ModelConfig, ModelFields
+from horoball.vae.model import OWN, ModelConfig, ModelFields
 from horoball.vae.parts import OUTSIDE
 
 __all__ = [
@@ -180,6 +180,10 @@ def table_fit(table: Table, **options: Unpack[FitOptions]) -> tuple[ModelFields,
         model["likelihood"] = defaults.get("likelihood", "auto")
     if table.kind == "cells" and "library" in LIKELIHOODS[model["likelihood"]].options:
         model["library"] = True
+    if model.get("manifold", "ball") not in OWN["manifold"]:  # a layout is known of the ball alone
+        if training["distance_weight"] not in ("auto", 0):
+            raise SettingError("distance_weight", "is for the ball; on another manifold leave it out, or give 0.")
+        training["distance_weight"] = 0.0
     weight, library = training["distance_weight"], bool(model.get("library"))
     training["distance_weight"] = distance_weight(weight, table, model.get("d", ModelConfig.d), library=library)
     if isinstance(model["hidden"], str) and model["hidden"] == "auto":

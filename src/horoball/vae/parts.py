@@ -18,14 +18,14 @@ import copy
 import functools
 import inspect
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from torch import Tensor, nn
 from torch.distributions import Distribution
 
 from horoball.geometry.manifold import MANIFOLDS, Manifold, check_manifold
-from horoball.plugins import Registry, lacking
+from horoball.plugins import Registry, UnknownNameError, lacking
 
 __all__ = [
     "DECODERS",
@@ -183,21 +183,29 @@ def _spec(name: str, settings: dict[str, Any]) -> str:
         raise TypeError(f"Settings of {name!r} are numbers, texts, truths and lists of them: {error}.") from None
 
 
-def check_spec(kind: str, spec: str) -> tuple[type, dict[str, Any]]:
+def check_spec(kind: str, spec: str, own: Sequence[str] = ()) -> tuple[type, dict[str, Any]]:
     """The class and the settings that a name stands for, such as 'conv' or 'conv:{"channels": 8}'.
 
+    Args:
+        kind: "encoder", "decoder", "prior" or "manifold".
+        spec: The name.
+        own: Names that it could be as well, for the message.
+
     Example:
-        >>> check_spec("prior", "nothing")
+        >>> check_spec("prior", "nothing", ["normal"])
         Traceback (most recent call last):
         ...
-        horoball.plugins.UnknownNameError: Unknown prior 'nothing'. ...
+        horoball.plugins.UnknownNameError: Unknown prior 'nothing'. Choose one of: normal, mixture, vamp. ...
     """
     name, _, text = spec.partition(":")
     if spec == OUTSIDE:
         raise ValueError(
             f"The {kind} of this model was made outside of it and has no name. Register its class, and give the name."
         )
-    home = _REGISTRIES[kind][name]
+    try:
+        home = _REGISTRIES[kind][name]
+    except UnknownNameError as error:
+        raise UnknownNameError(str(error).replace("one of: ", f"one of: {', '.join(own)}, ", 1)) from None
     if not text:
         return home, {}
     try:

@@ -10,6 +10,7 @@ from torch.distributions import Categorical, Distribution
 
 from horoball.distributions.mixture import BallMixture
 from horoball.distributions.normal import POSTERIORS, positive
+from horoball.distributions.product import family_on
 from horoball.geometry.manifold import held
 from horoball.vae.parts import register_prior
 
@@ -50,7 +51,8 @@ class MixturePrior(nn.Module):
         generator: torch.Generator | None = None,
     ) -> None:
         super().__init__()
-        self.ball, self.family, self.scale = held(manifold), POSTERIORS[posterior], float(scale)
+        self.ball, self.scale = held(manifold), float(scale)
+        self.family = family_on(POSTERIORS[posterior], self.ball)
         self.logits = nn.Parameter(torch.zeros(components))
         self.loc = nn.Parameter(scale * torch.randn(components, d, generator=generator))
         self.raw_scale = nn.Parameter(torch.full((components, 1), _ONE))

@@ -1,0 +1,59 @@
+"""The first layer on a product of spaces: gyroplanes of each factor, added up."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from horoball.geometry.ball import PoincareBall
+from horoball.geometry.product import ProductSpace
+from horoball.nn.gyroplane import Gyroplane
+
+__all__ = ["ProductGyroplane", "first_layer"]
+
+
+class ProductGyroplane(nn.Module):
+    """f_k(z) = Σ_i f_ki(z_i), with a gyroplane layer for each factor; on Euclidean factors alone it is linear.
+
+    Args:
+        space: The product.
+        out_features: Size of the output.
+        generator: Where the initial weights come from; torch's global generator if not given.
+
+    Example:
+        >>> ProductGyroplane(ProductSpace("H2xE1"), 5)(torch.zeros(4, 3)).shape
+        torch.Size([4, 5])
+    """
+
+    def __init__(self, space: ProductSpace, out_features: int, *, generator: torch.Generator | None = None) -> None:
+        super().__init__()
+        self.space = space
+        self.layers = nn.ModuleList(
+            Gyroplane(size, out_features, ball, generator=generator)
+            for size, ball in zip(space.dims, space.balls, strict=True)
+        )
+
+    def forward(self, z: Tensor) -> Tensor:
+        """Sums of signed distances, shape (*batch, out_features)."""
+        parts = zip(self.layers, self.space.split(z), strict=True)
+        return torch.stack([layer(part) for layer, part in parts]).sum(0)
+
+
+def first_layer(d: int, out_features: int, space: object, *, generator: torch.Generator | None = None) -> nn.Module:
+    """The layer that a network on points of a space begins with: gyroplanes of a ball, or of the factors of a product.
+
+    Example:
+        >>> first_layer(2, 5, PoincareBall(1.0))
+        Gyroplane(
+          in_features=2, out_features=5, bias=True
+          (ball): PoincareBall(c=1)
+        )
+    """
+    if isinstance(space, ProductSpace):
+        return ProductGyroplane(space, out_features, generator=generator)
+    if not isinstance(space, PoincareBall):
+        raise ValueError(
+            f"Gyroplanes are known on PoincareBall and products of balls, not on {type(space).__name__}. Use the "
+            'decoder "log0", or one of your own.'
+        )
+    return Gyroplane(d, out_features, space, generator=generator)
