@@ -166,8 +166,8 @@ def compared_columns(
     chosen = wanted[:most]
     if not chosen:
         return [], 0
-    values = np.concatenate([block[:, chosen].numpy() for block in rows.blocks(_BLOCK)])
-    return [coarse(names[k], values[:, place]) for place, k in enumerate(chosen)], len(wanted)
+    found = np.concatenate([block[:, chosen].numpy() for block in rows.blocks(_BLOCK)])
+    return [coarse(names[k], found[:, place]) for place, k in enumerate(chosen)], len(wanted)
 
 
 def _with_dates(column: Column, values: Any) -> Column:
