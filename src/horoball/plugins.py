@@ -15,7 +15,7 @@ import importlib
 import importlib.util
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib.metadata import entry_points
 from threading import RLock
 from types import ModuleType
@@ -153,8 +153,12 @@ class Registry(Generic[T]):
         self._classes[name] = kind
         return kind
 
-    def check(self, name: str) -> None:
+    def check(self, name: str, own: Sequence[str] = ()) -> None:
         """Reject a name under which nothing is registered.
+
+        Args:
+            name: The name.
+            own: Other names that would do, for the message.
 
         Raises:
             UnknownNameError: The message lists the names there are.
@@ -163,9 +167,10 @@ class Registry(Generic[T]):
             load_plugins()
         if name not in self._classes:
             shown = repr(name) if len(name) <= _LONGEST else f"{name[:_LONGEST]!r}…"
+            names = ", ".join((*own, *self._classes))
             raise UnknownNameError(
-                f"Unknown {self.what} {shown}. Choose one of: {', '.join(self._classes)}. A {self.what} of another "
-                "package needs that package installed."
+                f"Unknown {self.what} {shown}. Choose one of: {names}. A {self.what} of another package needs that "
+                "package installed."
             )
 
     def holds(self, name: str, kind: type) -> bool:

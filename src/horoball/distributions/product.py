@@ -29,7 +29,7 @@ class ProductNormal(BallNormal):
         >>> parts = [WrappedNormal(torch.zeros(k), torch.ones(1), f) for k, f in zip(space.dims, space.factors)]
         >>> q = ProductNormal(parts, space)
         >>> torch.allclose(q.entropy(), sum(part.entropy() for part in parts)), q.sample((4,)).shape
-        (tensor(True), torch.Size([4, 3]))
+        (True, torch.Size([4, 3]))
     """
 
     name = "product"
@@ -46,7 +46,15 @@ class ProductNormal(BallNormal):
 
     @property
     def centered(self) -> bool:
-        """Whether the location is known to be the origin."""
+        """Whether the location is known to be the origin.
+
+        Example:
+            >>> from horoball import WrappedNormal
+            >>> space = ProductSpace("H2xE1")
+            >>> family = ProductFamily(WrappedNormal, space)
+            >>> family.isotropic(torch.zeros(3), torch.ones(1), space).centered
+            False
+        """
         return all(normal.centered for normal in self.normals)
 
     @centered.setter
@@ -90,7 +98,15 @@ class ProductNormal(BallNormal):
         return torch.cat([z for z, _ in drawn], -1), torch.stack([gap for _, gap in drawn]).sum(0)
 
     def entropy(self) -> Tensor:
-        """The sum of the factors' entropies."""
+        """The sum of the factors' entropies.
+
+        Example:
+            >>> from horoball import WrappedNormal
+            >>> space = ProductSpace("H2xE1")
+            >>> family = ProductFamily(WrappedNormal, space)
+            >>> family.isotropic(torch.zeros(3), torch.ones(1), ProductSpace("E1xE2")).entropy()  # 3/2 (1 + log 2π)
+            tensor(4.2568)
+        """
         return torch.stack([normal.entropy() for normal in self.normals]).sum(0)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Self:
@@ -122,11 +138,25 @@ class ProductFamily:
         self.of, self.space, self.name, self.scales = family, space, family.name, family.scales
 
     def network_size(self, d: int, scale: str = "isotropic") -> int:
-        """How many numbers a network emits."""
+        """How many numbers a network emits.
+
+        Example:
+            >>> from horoball import WrappedNormal
+            >>> ProductFamily(WrappedNormal, ProductSpace("H2xE1")).network_size(3)
+            5
+        """
         return sum(self.of.network_size(size, scale) for size in self.space.dims)
 
     def from_network(self, outputs: Tensor, d: int, ball: ProductSpace, scale: str = "isotropic") -> ProductNormal:
-        """The posterior that a network's outputs stand for."""
+        """The posterior that a network's outputs stand for.
+
+        Example:
+            >>> from horoball import WrappedNormal
+            >>> space = ProductSpace("H2xE1")
+            >>> family = ProductFamily(WrappedNormal, space)
+            >>> family.from_network(torch.zeros(4, 5), 3, space).loc.shape
+            torch.Size([4, 3])
+        """
         sizes = [self.of.network_size(size, scale) - size for size in self.space.dims]
         loc, raw = outputs.split((d, sum(sizes)), -1)
         parts = zip(ball.split(loc), raw.split(sizes, -1), ball.dims, ball.balls, strict=True)
@@ -134,7 +164,15 @@ class ProductFamily:
         return ProductNormal(made, ball)
 
     def isotropic(self, loc: Tensor, scale: Tensor, ball: ProductSpace) -> ProductNormal:
-        """The normal with one scale for all directions of all factors."""
+        """The normal with one scale for all directions of all factors.
+
+        Example:
+            >>> from horoball import WrappedNormal
+            >>> space = ProductSpace("H2xE1")
+            >>> family = ProductFamily(WrappedNormal, space)
+            >>> family.isotropic(torch.zeros(3), torch.ones(1), space).log_prob(torch.zeros(3))  # −log(2π)·3/2
+            tensor(-2.7568)
+        """
         parts = zip(ball.split(loc), ball.balls, strict=True)
         return ProductNormal([self.of.isotropic(at, scale, factor) for at, factor in parts], ball)
 

@@ -72,7 +72,12 @@ class ProductSpace(nn.Module):
 
     @property
     def balls(self) -> list[PoincareBall]:
-        """The factors; a Euclidean one is a ball of c = 0."""
+        """The factors; a Euclidean one is a ball of c = 0.
+
+        Example:
+            >>> ProductSpace("H2xE1").balls
+            [PoincareBall(c=1), PoincareBall(c=0)]
+        """
         return [factor for factor in self.factors if isinstance(factor, PoincareBall)]
 
     def split(self, z: Tensor) -> tuple[Tensor, ...]:
@@ -95,37 +100,82 @@ class ProductSpace(nn.Module):
         return torch.cat([part.expand(*shape, part.shape[-1]) for part in parts], -1)
 
     def dist(self, z: Tensor, y: Tensor) -> Tensor:
-        """Distance √Σ d_i²; the gradient at z = y is 0."""
+        """Distance √Σ d_i²; the gradient at z = y is 0.
+
+        Example:
+            >>> ProductSpace("H1xE1").dist(torch.zeros(2), torch.tensor([3.0, 4.0]))
+            tensor(5.)
+        """
         return torch.linalg.vector_norm(torch.stack(self._each(PoincareBall.dist, z, y), -1), dim=-1)
 
     def cdist(self, z: Tensor, y: Tensor) -> Tensor:
-        """Distances between all points of one set and all of another, as `torch.cdist`."""
+        """Distances between all points of one set and all of another, as `torch.cdist`.
+
+        Example:
+            >>> ProductSpace("H1xE1").cdist(torch.zeros(1, 2), torch.tensor([[3.0, 4.0], [0.0, 1.0]]))
+            tensor([[5., 1.]])
+        """
         return torch.linalg.vector_norm(torch.stack(self._each(PoincareBall.cdist, z, y), -1), dim=-1)
 
     def exp(self, z: Tensor, v: Tensor) -> Tensor:
-        """The point reached from z along v."""
+        """The point reached from z along v.
+
+        Example:
+            >>> ProductSpace("H1xE1").exp(torch.ones(2), torch.tensor([3.0, 4.0]))
+            tensor([4., 5.])
+        """
         return self._joined(PoincareBall.exp, z, v)
 
     def log(self, z: Tensor, y: Tensor) -> Tensor:
-        """The tangent vector at z that points to y: the inverse of `exp`."""
+        """The tangent vector at z that points to y: the inverse of `exp`.
+
+        Example:
+            >>> ProductSpace("H1xE1").log(torch.ones(2), torch.tensor([4.0, 5.0]))
+            tensor([3., 4.])
+        """
         return self._joined(PoincareBall.log, z, y)
 
     def transport(self, z: Tensor, y: Tensor, v: Tensor) -> Tensor:
-        """Parallel transport of a tangent vector from z to y."""
+        """Parallel transport of a tangent vector from z to y.
+
+        Example:
+            >>> ProductSpace("H1xE1").transport(torch.ones(2), torch.zeros(2), torch.tensor([3.0, 4.0]))
+            tensor([3., 4.])
+        """
         return self._joined(PoincareBall.transport, z, y, v)
 
     def geodesic(self, z: Tensor, y: Tensor, s: float | Tensor) -> Tensor:
-        """The point at fraction s of the way from z to y."""
+        """The point at fraction s of the way from z to y.
+
+        Example:
+            >>> ProductSpace("H1xE1").geodesic(torch.zeros(2), torch.tensor([4.0, 2.0]), 0.5)
+            tensor([2., 1.])
+        """
         return self._joined(lambda ball, one, other: ball.geodesic(one, other, s), z, y)
 
     def log_volume(self, v: Tensor) -> Tensor:
-        """Log of the volume element of `exp`, the sum over the factors."""
+        """Log of the volume element of `exp`, the sum over the factors.
+
+        Example:
+            >>> ProductSpace("H2xE1").log_volume(torch.tensor([0.0, 2.0, 5.0]))
+            tensor(0.5952)
+        """
         return torch.stack(self._each(PoincareBall.log_volume, v)).sum(0)
 
     def to_ball(self, z: Tensor) -> Tensor:
-        """The factors' ball coordinates, one after the other."""
+        """The factors' ball coordinates, one after the other.
+
+        Example:
+            >>> ProductSpace("H1xE1").to_ball(torch.tensor([2.0, 2.0]))
+            tensor([0.7616, 1.0000])
+        """
         return self._joined(PoincareBall.to_ball, z)
 
     def from_ball(self, x: Tensor) -> Tensor:
-        """The point with these ball coordinates."""
+        """The point with these ball coordinates.
+
+        Example:
+            >>> ProductSpace("H1xE1").from_ball(torch.tensor([0.5, 1.0]))
+            tensor([1.0986, 2.0000])
+        """
         return self._joined(PoincareBall.from_ball, x)

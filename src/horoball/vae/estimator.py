@@ -78,7 +78,7 @@ class PoincareVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TakesRows):
         prior: The same for the prior: "mixture", "vamp" or one of your own. A distribution of torch is taken for one of
             tangent coordinates.
         manifold: The same for the space: "product" or one of your own, which c and n_components may be passed on to.
-        scale: Structure of the posterior's scale: "isotropic", or "diagonal", "full" or "rotated" if it is wrapped.
+        scale: Structure of the posterior's scale: "isotropic", or "diagonal" or "full" if it is wrapped.
         hidden: Sizes of the encoder's hidden layers, or the size of one; the decoder has them in reverse. Larger layers
             fit finer structure, take longer and need more rows. "auto" uses two layers of 256 for maps, three
             from 8,000 rows on, and one of 200 otherwise. Useful: 32 to 600.

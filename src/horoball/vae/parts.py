@@ -25,7 +25,7 @@ from torch import Tensor, nn
 from torch.distributions import Distribution
 
 from horoball.geometry.manifold import MANIFOLDS, Manifold, check_manifold
-from horoball.plugins import Registry, UnknownNameError, lacking
+from horoball.plugins import Registry, lacking
 
 __all__ = [
     "DECODERS",
@@ -195,17 +195,15 @@ def check_spec(kind: str, spec: str, own: Sequence[str] = ()) -> tuple[type, dic
         >>> check_spec("prior", "nothing", ["normal"])
         Traceback (most recent call last):
         ...
-        horoball.plugins.UnknownNameError: Unknown prior 'nothing'. Choose one of: normal, mixture, vamp. ...
+        horoball.plugins.UnknownNameError: Unknown prior 'nothing'. Choose one of: normal...
     """
     name, _, text = spec.partition(":")
     if spec == OUTSIDE:
         raise ValueError(
             f"The {kind} of this model was made outside of it and has no name. Register its class, and give the name."
         )
-    try:
-        home = _REGISTRIES[kind][name]
-    except UnknownNameError as error:
-        raise UnknownNameError(str(error).replace("one of: ", f"one of: {', '.join(own)}, ", 1)) from None
+    _REGISTRIES[kind].check(name, own)
+    home = _REGISTRIES[kind][name]
     if not text:
         return home, {}
     try:
@@ -229,6 +227,10 @@ def made(kind: str, spec: str, given: Any, **offered: Any) -> Any:
         spec: Its name with settings.
         given: What makes it, if the name alone does not.
         offered: Arguments that it may take.
+
+    Example:
+        >>> made("decoder", OUTSIDE, lambda d, outputs: nn.Linear(d, outputs), d=2, outputs=5, generator=None)
+        Linear(in_features=2, out_features=5, bias=True)
     """
     settings: dict[str, Any] = {}
     if given is None:
