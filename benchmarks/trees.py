@@ -1,7 +1,14 @@
 """What a tree with support costs, by the number of rows: `python -m benchmarks.trees`.
 
-Rows are a branching diffusion with 50 columns. By default the tree is that of a model of a few epochs, whose fit is not
-counted; seconds are of the wall, with all cores, and memory is the process's own peak.
+Rows are a branching diffusion with 50 columns, as many as asked for, of 1,023 nodes. The tree is
+`horoball.trees.tree`, with its replicates and flat tables. Beside it is what its engines take by themselves: k-means of
+FAISS to as many centers as there are leaves and the search for the nearest of them, for more rows than leaves, and one
+average linkage of scipy of as many leaves. Every run is a process of its own with one thread; seconds are of the CPU,
+memory is the process's own peak.
+
+`python -m benchmarks.trees rare` plants ten groups of 0.1 % of the rows, eight standard deviations or more from all
+other centers, among twelve large ones, and prints how many have a branch that overlaps them by 0.8 or more, and how
+many of these are above chance.
 
 `python -m benchmarks.trees --rows 1000 --against COMMIT` compares `horoball.trees.tree`, without a model, with that of
 an earlier commit of this repository: the same rows, one thread, CPU seconds. Every run is a process of its own, by
@@ -26,12 +33,15 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
+from scipy.cluster.hierarchy import linkage
+from scipy.spatial.distance import cdist, pdist
 
-from horoball import PoincareVAE
 from horoball.datasets import branching_diffusion
+from horoball.trees import Tree, tree
 
 ROOT = Path(__file__).parents[1]
 RESULTS = Path(__file__).parent / "results" / "trees.jsonl"
+_BACK = 0.8  # overlap of a planted group with its branch
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 # Run with the source folder of either commit on the path. The function has moved since. The peak is the kernel's VmHWM:
@@ -64,14 +74,69 @@ def rows_of(n: int, seed: int = 0) -> np.ndarray:
     return (data.x.numpy()[at] + 0.2 * rng.standard_normal((n, data.x.shape[1]))).astype(np.float32)
 
 
-def measure(n: int, draws: int) -> tuple[float, int, float]:
-    """Seconds, leaves, and the peak of memory in GiB."""
+def measure(n: int, draws: int) -> dict[str, float]:
+    """CPU seconds of a tree and of its engines, its leaves, and the peak of memory in GiB."""
+    tree(rows_of(50), draws=1)  # imports the rest
     x = rows_of(n)
-    model = PoincareVAE(max_epochs=2, batch_size=1024, distance_weight=0, random_state=0).fit(x[:20_000])
-    began = time.perf_counter()
-    found = model.tree(x, draws=draws)
-    seconds = time.perf_counter() - began
-    return seconds, found.leaves, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    began = time.process_time()
+    found = tree(x, draws=draws, n_jobs=1)
+    seconds = time.process_time() - began
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    return {"rows": n, "leaves": found.leaves, "seconds": seconds, "peak": peak} | engines(x, found.leaves)
+
+
+def engines(x: np.ndarray, leaves: int) -> dict[str, float]:
+    """CPU seconds of FAISS's k-means and search, and of scipy's linkage of as many leaves."""
+    import faiss
+
+    faiss.omp_set_num_threads(1)
+    began = time.process_time()
+    if leaves < len(x):
+        means = faiss.Kmeans(x.shape[1], leaves, niter=8, seed=0, max_points_per_centroid=64, min_points_per_centroid=1)
+        means.train(x)
+        means.index.search(x, 1)
+    middle = time.process_time()
+    linkage(pdist(x[:leaves]), "average")
+    return {"k-means": middle - began, "linkage": time.process_time() - middle}
+
+
+def planted(n: int, seed: int = 0, gap: float = 8.0, columns: int = 12) -> tuple[np.ndarray, np.ndarray]:
+    """Rows of twelve large groups, 0, and of ten of 0.1 % each, 1 to 10, a gap or more from all other centers."""
+    rng = np.random.default_rng(seed)
+    large = (4 * rng.normal(size=(4, 1, columns)) + 2 * rng.normal(size=(4, 3, columns))).reshape(12, columns)
+    centers = list(large)
+    while len(centers) < 22:
+        one = 5 * rng.normal(size=columns)
+        if cdist(one[None], np.array(centers)).min() >= gap:
+            centers.append(one)
+    few = round(n / 1000)
+    of = np.concatenate(
+        [rng.choice(12, n - 10 * few, p=rng.dirichlet(np.full(12, 3.0))), np.repeat(np.arange(12, 22), few)]
+    )
+    order = rng.permutation(n)
+    return (np.array(centers)[of] + rng.normal(size=(n, columns)))[order], np.maximum(of - 11, 0)[order]
+
+
+def kept(found: Tree, group: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The branch that overlaps each planted group most, and by how much."""
+    assert found.leaf is not None
+    held = np.array([np.bincount(found.leaf, group == one, found.leaves) for one in range(1, 11)])
+    order, first, last = found.spans
+    until = np.concatenate([np.zeros((10, 1)), held[:, order].cumsum(1)], 1)
+    shared = (until[:, last] - until[:, first])[:, found.leaves :]
+    overlap = shared / (found.rows[found.leaves :] + held.sum(1)[:, None] - shared)
+    return found.leaves + overlap.argmax(1), overlap.max(1)
+
+
+def rare(n: int, draws: int) -> str:
+    """A line of the table of planted groups."""
+    x, group = planted(n)
+    found = tree(x, draws=draws, n_jobs=1)
+    node, overlap = kept(found, group)
+    back = overlap >= _BACK
+    above = back & found.supported[node]
+    sure = "" if found.support is None or not back.any() else f"{np.median(found.support[node[back]]):.2f}"
+    return f"| {n:,} | {found.leaves:,} | {back.sum()} of 10 | {above.sum()} of 10 | {sure} |"
 
 
 def one(source: Path, rows: Path, draws: int) -> dict[str, float]:
@@ -132,10 +197,12 @@ def table(commit: str, found: list[dict[str, Any]]) -> str:
 def main() -> None:
     """Measure, and print a table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=int, nargs="+", default=[1_000, 2_000, 5_000, 10_000, 20_000, 1_000_000])
+    parser.add_argument("what", nargs="?", choices=["time", "rare"], default="time")
+    parser.add_argument("--rows", type=int, nargs="+", default=[1_000, 1_900, 2_100, 10_000, 100_000, 1_000_000])
     parser.add_argument("--draws", type=int, default=100)
     parser.add_argument("--against", metavar="COMMIT", help="an earlier commit to compare trees without a model with")
     parser.add_argument("--turns", type=int, default=3, help="runs of either source")
+    parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)  # a run in this process, as JSON
     asked = parser.parse_args()
     if asked.against is not None:
         found = []
@@ -147,10 +214,26 @@ def main() -> None:
                 print(json.dumps(run), file=sys.stderr, flush=True)
         print(table(asked.against, found))
         return
-    print(f"| rows | leaves | seconds, {asked.draws} draws | peak, GiB |\n|--:|--:|--:|--:|", flush=True)
+    if asked.one:
+        print(json.dumps(measure(asked.rows[0], asked.draws)))
+        return
+    if asked.what == "rare":
+        print("| rows | leaves | with a branch | above chance | median support |\n|--:|--:|--:|--:|--:|", flush=True)
+        for n in asked.rows:
+            print(rare(n, asked.draws), flush=True)
+        return
+    print(f"| rows | leaves | CPU s, {asked.draws} draws | FAISS k-means, s | one linkage of scipy, s | peak, GiB |")
+    print("|--:" * 6 + "|", flush=True)
     for n in asked.rows:
-        seconds, leaves, memory = measure(n, asked.draws)
-        print(f"| {n:,} | {leaves:,} | {seconds:.0f} | {memory:.1f} |", flush=True)
+        command = [sys.executable, "-m", "benchmarks.trees", "--one", "--rows", str(n), "--draws", str(asked.draws)]
+        environment = os.environ | dict.fromkeys(_THREADS, "1")
+        told = subprocess.run(command, env=environment, check=True, stdout=subprocess.PIPE, text=True)  # noqa: S603 - own
+        of = json.loads(told.stdout.splitlines()[-1])
+        print(
+            f"| {n:,} | {of['leaves']:,} | {of['seconds']:.1f} | {of['k-means']:.1f} | {of['linkage']:.2f} | "
+            f"{of['peak']:.1f} |",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

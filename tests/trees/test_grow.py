@@ -109,18 +109,6 @@ def test_noise_alone_gets_no_support() -> None:
     assert (found.levels([3]) == -1).all()
 
 
-def test_more_rows_than_leaves_are_joined_to_the_nearest() -> None:
-    x = np.random.default_rng(0).standard_normal((500, 5))
-    found = tree(x, max_leaves=100, draws=5)
-    assert found.leaves == 100
-    assert found.leaf is not None
-    assert found.size.sum() == len(found.leaf) == 500
-    scaled = (x - x.mean(0)) / x.std(0)
-    marks = np.array([int(name) for name in found.names])
-    nearest = ((scaled[:, None] - scaled[marks]) ** 2).sum(-1).argmin(1)
-    assert (nearest == found.leaf).mean() > 0.99
-
-
 def test_threads_give_the_same_tree_as_one() -> None:
     x = np.random.default_rng(0).standard_normal((60, 8))
     np.testing.assert_array_equal(tree(x, draws=6, n_jobs=1).support, tree(x, draws=6, n_jobs=2).support)
@@ -140,8 +128,8 @@ def test_what_is_no_table_of_rows_is_refused() -> None:
         tree(np.ones((5, 3)))
     with pytest.raises(ValueError, match="auto, gromov, average, consensus, got 'ward'"):
         tree(np.eye(5), method="ward")
-    with pytest.raises(ValueError, match="at most 2 rows"):
-        tree(Space.of_points(np.eye(5)), max_leaves=2)
+    with pytest.raises(ValueError, match="at most 20,000 rows"):
+        tree(Space.of_points(np.zeros((20_001, 1))))
 
 
 def test_sources_are_chosen_by_name(caplog: pytest.LogCaptureFixture) -> None:

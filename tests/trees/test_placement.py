@@ -124,6 +124,27 @@ def test_rows_of_length_1_are_compared_by_their_cosine() -> None:
     assert (placed.path[:, 0] == levels[250:, 0]).mean() > 0.7
 
 
+@pytest.mark.parametrize("spread", [1.0, 0.4])
+def test_the_groups_near_a_row_tell_what_all_of_them_do(spread: float) -> None:
+    """Far groups and overlapping ones, small ones and some of many cells."""
+    centers = np.random.default_rng(0).normal(size=(15, 1, 10)) * 2 + np.random.default_rng(1).normal(size=(15, 10, 10))
+
+    def drawn(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+        rng = np.random.default_rng(seed)
+        fine = np.minimum(rng.integers(0, 200, n), 149)  # a quarter of the rows are in one group
+        x = centers.reshape(150, 10)[fine] + (1.2 - spread) * rng.normal(size=(n, 10))
+        return x, np.stack([fine // 10, fine], 1)
+
+    placer, (x, truth) = Placer.fit(*drawn(3000, 0)), drawn(1500, 1)
+    assert placer._near.worth_it
+    assert placer._near.scores(x)[2].mean() > 0.2
+    near, all_of_them = placer._placed(x.astype(np.float32)), placer._walk_all(x.astype(np.float32))
+    assert (near[0] == all_of_them[0]).mean() > 0.999
+    assert np.abs(near[1] - all_of_them[1]).max() < 0.02
+    assert np.abs(near[1] - all_of_them[1]).mean() < 1e-3
+    assert held(placer.place(x), truth).mean() > 0.88
+
+
 def test_what_cannot_be_fitted_is_refused() -> None:
     x = np.eye(4)
     with pytest.raises(ValueError, match="Every group has a single row"):

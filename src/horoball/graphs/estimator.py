@@ -21,7 +21,7 @@ from horoball.storage.settings import called
 from horoball.storage.stores import located
 from horoball.training.config import TrainConfig
 from horoball.training.progress import watched
-from horoball.trees.grow import MAX_LEAVES, grow
+from horoball.trees.grow import grow
 from horoball.trees.tree import Tree
 from horoball.vae.options import stored_options
 from horoball.vae.rows import ShownInNotebooks
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from horoball.viewer.disc import View
 
 __all__ = ["PoincareGraphVAE", "graph_tree"]
+
+_MOST_LEAVES = 20_000  # nodes are what a graph's tree is of: 1.6 GB of distances
 
 
 def graph_tree(run: GraphRun, *, seed: int = 0, **options: Unpack[TreeOptions]) -> Tree:
@@ -47,6 +49,7 @@ def graph_tree(run: GraphRun, *, seed: int = 0, **options: Unpack[TreeOptions]) 
     names = None if run.graph.names is None else [str(name) for name in run.graph.names]
     if options.get("labels") is None:
         options.setdefault("names", names)
+    options.setdefault("max_leaves", _MOST_LEAVES)
     with torch.no_grad():
         posterior = run.model.posterior(run.graph.features, run.model.propagation(run.graph))
     return grow([latent_source([posterior])], None, np.random.default_rng(seed), **options)
@@ -283,7 +286,7 @@ class PoincareGraphVAE(ShownInNotebooks, BaseEstimator):
         *,
         root: str | int = "center",
         draws: int = 100,
-        max_leaves: int = MAX_LEAVES,
+        max_leaves: int = _MOST_LEAVES,
         n_jobs: int | None = None,
         random_state: Any = 0,
     ) -> Tree:
@@ -296,7 +299,7 @@ class PoincareGraphVAE(ShownInNotebooks, BaseEstimator):
             labels: One label per node: the leaves are then the labels.
             root: Where the tree is seen from: "center" is the origin; a node number, a node's name, or "midpoint".
             draws: Draws of all posteriors for the support; 0 for none.
-            max_leaves: With more nodes than this, 5,000 of them stand for all others near them.
+            max_leaves: With more nodes than this, the leaves are as many micro-clusters of nodes near each other.
             n_jobs: Threads for the draws; one per core for trees of 2,000 leaves and more if not given.
             random_state: Seed of all draws.
 

@@ -20,15 +20,16 @@ from horoball.tables.scaling import summarize
 from horoball.tables.table import ArrayTable
 from horoball.trees.chance import related_columns
 from horoball.trees.linkage import METHODS, Candidate, Joined, candidates, find_root
-from horoball.trees.source import CELLS, Leaves, Source
-from horoball.trees.split import main_split
+from horoball.trees.microclusters import MicroClusters
+from horoball.trees.source import Leaves, Source
 from horoball.trees.support import CONSENSUS, FLAT_TABLES, Steps
 from horoball.trees.tree import Tree
 from horoball.trees.verdict import ANSWERS, Verdict
 
 __all__ = ["grow", "tree", "verdict"]
 
-MAX_LEAVES = 20_000  # rows that are leaves themselves: 1.6 GB of distances
+MAX_LEAVES = 2_000  # rows that are leaves themselves; of more, micro-clusters are
+_MOST_DISTANCES = 20_000  # leaves of a tree of distances, which have no micro-clusters: 1.6 GB
 _RELATED = "columns that others say something about"
 _SHARES = "square roots of shares"
 _ROUNDING = 1e-12  # of a column's values: the deviation of equal values is not always 0
@@ -69,7 +70,9 @@ def tree(
         owners: Where a column is several numbers, as a category is one for each level: the column that each number of
             x belongs to, from 0 on. Numbers of a column are drawn, held out and left out together.
         draws: Replicates for the support; 0 for none. See Note [Replicates] in `horoball.trees.source`.
-        max_leaves: With more rows than this, 5,000 of them stand for all others near them.
+        max_leaves: With more rows than this, the leaves are as many micro-clusters of rows near each other, each named
+            after its middle row and counted by its rows. Time and memory grow with its square. See Note
+            [Micro-clusters] in `horoball.trees.microclusters`.
         n_jobs: Threads for the replicates; one per core for trees of 2,000 leaves and more if not given.
         seed: Seed of all draws.
         told: Called with the number of replicates that are done, and of all.
@@ -83,7 +86,11 @@ def tree(
     """
     rng = np.random.default_rng(seed)
     if isinstance(x, Space):
-        leaves = _leaves(x.n, None, labels, names, max_leaves, rng)
+        if labels is None and x.n > max(max_leaves, _MOST_DISTANCES):
+            raise ValueError(
+                f"A tree of distances takes at most {_MOST_DISTANCES:,} rows, got {x.n:,}. Give labels, or points."
+            )
+        leaves = _leaves(x.n, labels, names, rng)
         d = x.take(leaves.rows).matrix().astype(np.float32)
         chosen = "gromov" if method == "auto" else _method(method)
         if chosen == CONSENSUS:
@@ -216,7 +223,14 @@ def grow(
     chosen = "gromov" if rooted or x is None else "average"
     chosen = evidence[0].method if evidence else chosen if method == "auto" else _method(method)
     source = next(one for one in sources if not evidence or one.name == evidence[0].source)
-    leaves = _leaves(len(source.points), source.points, labels, names, max_leaves, rng)
+    if max_leaves < 3:
+        raise ValueError(f"max_leaves expects 3 or more, got {max_leaves}.")
+    rows, micro = source, None
+    if labels is None and len(source.points) > max_leaves:
+        leaves, micro = _micro(source, names, max_leaves, rng)
+        source, root = micro.source, _held(root, names, micro)
+    else:
+        leaves = _leaves(len(source.points), labels, names, rng)
     at = find_root(root, leaves)
     if chosen == CONSENSUS and (rooted or not draws):
         raise ValueError(
@@ -226,11 +240,13 @@ def grow(
     work = draws + 2 * FLAT_TABLES
     joined, sure = steps.tree(source, draws, rng, None if told is None else lambda done: told(done, work))
     made = replace(_tree(joined, leaves, chosen, source.name), evidence=evidence)
+    if micro is not None:
+        made = replace(made, leaf=micro.leaf, micro=True)
     if sure is None:
         return made
-    chance = steps.chance(source, draws, rng, None if told is None else lambda done: told(draws + done, work))
-    centers = steps.centers(source)
-    return made.with_support(sure, chance, centers, None if leaves.grouped else main_split(joined.merges, centers))
+    chance = steps.chance(rows, draws, rng, None if told is None else lambda done: told(draws + done, work))
+    split = None if leaves.grouped else steps.split(joined, source)
+    return made.with_support(sure, chance, steps.centers(source), split)
 
 
 def joined_by(**options: Unpack[TreeOptions]) -> str:
@@ -255,24 +271,33 @@ def _method(name: str) -> str:
     return name
 
 
-def _leaves(
-    n: int,
-    points: np.ndarray | None,
-    labels: ArrayLike | None,
-    names: Sequence[str] | None,
-    max_leaves: int,
-    rng: np.random.Generator,
-) -> Leaves:
-    if labels is not None:
-        found = Leaves.of_labels(labels, rng)
-        if len(found.leaf) != n:
-            raise ValueError(f"labels must hold one label per row: got {len(found.leaf)} for {n} rows.")
-        return found
-    if n <= max_leaves:
+def _leaves(n: int, labels: ArrayLike | None, names: Sequence[str] | None, rng: np.random.Generator) -> Leaves:
+    if labels is None:
         return Leaves.of_rows(n, names)
-    if points is None:
-        raise ValueError(f"A tree of distances takes at most {max_leaves:,} rows, got {n:,}. Give labels, or points.")
-    return Leaves.of_cells(points, rng, names, min(CELLS, max_leaves))
+    found = Leaves.of_labels(labels, rng)
+    if len(found.leaf) != n:
+        raise ValueError(f"labels must hold one label per row: got {len(found.leaf)} for {n} rows.")
+    return found
+
+
+def _micro(
+    source: Source, names: Sequence[str] | None, count: int, rng: np.random.Generator
+) -> tuple[Leaves, MicroClusters]:
+    """Micro-clusters as leaves, each called by its middle row."""
+    if names is not None and len(names) != len(source.points):
+        raise ValueError(f"names must name every row: got {len(names)} names for {len(source.points)} rows.")
+    made = MicroClusters.of(source, count, rng)
+    called = [str(at if names is None else names[at]) for at in made.middle.tolist()]
+    return Leaves.of_rows(len(called), called, made.size), made
+
+
+def _held(root: str | int, names: Sequence[str] | None, micro: MicroClusters) -> str | int:
+    """A root that is a row as the micro-cluster that holds it."""
+    if isinstance(root, str):
+        if root in ("center", "midpoint") or names is None or root not in names:
+            return root
+        root = list(names).index(root)
+    return int(micro.leaf[root]) if 0 <= root < len(micro.leaf) else root
 
 
 def _tree(joined: Joined, leaves: Leaves, method: str, source: str) -> Tree:

@@ -70,6 +70,10 @@ class Branching(Protocol):
         """Which nodes are above chance."""
 
     @property
+    def micro(self) -> bool:
+        """Whether leaves are micro-clusters."""
+
+    @property
     def verdict(self) -> Any:
         """What the branches say of the rows."""
 
@@ -192,8 +196,10 @@ def _least(tree: Branching, above: list[int], size: int) -> int:
 
 
 def _may_be_groups(tree: Branching) -> np.ndarray:
-    """Nodes above chance; where support is known, a single row is none of them."""
-    return tree.supported if tree.support is None else tree.supported & (tree.rows > 1)
+    """Nodes above chance; where support is known, neither a single row nor a micro-cluster is one of them."""
+    if tree.support is None:
+        return tree.supported
+    return tree.supported & (tree.rows > 1) & ~(tree.micro & (np.arange(tree.nodes) < tree.leaves))
 
 
 def _large(tree: Branching, least: int) -> list[int]:

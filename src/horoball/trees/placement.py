@@ -37,6 +37,7 @@ from scipy.sparse import csr_matrix
 from scipy.special import expit, logit
 
 from horoball.plugins import require_pandas
+from horoball.trees.near import NEAR, NearGroups
 
 __all__ = ["Placed", "Placer", "calibration_error"]
 
@@ -46,7 +47,8 @@ _HELD = 2_000  # rows that are placed as if they were new
 _NOWHERE = -1e9  # the score of a group that is not there
 _AS_SAID = (1.0, 0.0, 1.0, 0.0)  # calibration that changes nothing
 _SURE = 1e-6  # no step is surer
-_BLOCK = 512  # rows at a time
+_BLOCK = 512  # rows at a time that are compared with all
+_AT_ONCE = 1 << 16  # and with the groups near them
 _LARGEST = 1e18  # length of a point: the square of twice as much is below the largest float32, 3.4e38
 _SAMPLE = 500  # rows whose distances give the median
 _ASIDE = 5  # one row in so many is held out, to know how far down paths hold the truth
@@ -234,7 +236,7 @@ class Placer:
         placer._learn(rng)
         if len(aside):
             x, truth = everything.points[aside], everything.levels[aside]
-            path, _, strength = placer._walk(placer._scores(x, placer.fitted[0]))
+            path, _, strength = placer._placed(x)
             placer.held = np.sort(_first_wrong(path, strength, truth))
         return placer
 
@@ -315,25 +317,74 @@ class Placer:
                 f"of at most {most:.3g}, not {coverage:g}. Make the groups from more rows, or ask for less.",
                 stacklevel=2,
             )
-        sharpness = self.fitted[0]
-        parts = [self._walk(self._scores(new[i : i + _BLOCK], sharpness)) for i in range(0, len(new), _BLOCK)]
+        parts = [self._placed(new[i : i + _AT_ONCE]) for i in range(0, len(new), _AT_ONCE)]
         none = np.empty((0, self.paths.shape[1]))
         path = np.concatenate([none.astype(np.int64), *(part[0] for part in parts)])
         probability, strength = (np.concatenate([none, *(part[i] for part in parts)]) for i in (1, 2))
         confidence = np.searchsorted(self.held, strength) / (len(self.held) + 1)
         return Placed(path, probability, self.names, confidence, coverage)
 
+    def _placed(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """What `_walk` says of rows: by the groups near them where these are enough to tell, otherwise by all."""
+        if not self._near.worth_it:
+            return self._walk_all(x)
+        path = np.empty((len(x), self.paths.shape[1]), np.int64)
+        found = path, np.empty(path.shape), np.empty(path.shape)
+        left = np.arange(len(x))
+        for near in NEAR:
+            code, scores, enough = self._near.scores(x[left], near)
+            for whole, part in zip(found, self._walk_near(code, scores), strict=True):
+                whole[left] = part
+            left = left[~enough]
+            if not len(left):
+                return found
+        for whole, part in zip(found, self._walk_all(x[left]), strict=True):
+            whole[left] = part
+        return found
+
+    def _walk_near(self, code: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The same as `_walk`, of the scores of some groups of each row."""
+        p = np.exp(_log_softmax(scores / self.fitted[1]))
+        best = np.take_along_axis(code, p.argmax(1)[:, None], 1)
+        step, near = np.empty((2, len(p), self.paths.shape[1]))
+        for level, (_, branch) in enumerate(self._branches):
+            there = branch[code] == branch[best]
+            step[:, level] = np.where(there, p, 0.0).sum(1)
+            near[:, level] = np.where(there, scores, -np.inf).max(1)
+        return self._told(best[:, 0], step, near)
+
+    def _walk_all(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """What `_walk` says of rows that are compared with all others."""
+        parts = [self._walk(self._scores(x[i : i + _BLOCK], self.fitted[0])) for i in range(0, len(x), _BLOCK)]
+        path, probability, strength = (np.concatenate(part) for part in zip(*parts, strict=True))
+        return path, probability, strength
+
+    @cached_property
+    def _near(self) -> NearGroups:
+        center = self._mean(np.asarray(self._members.T @ self.points), self._sizes[:, None])
+        return NearGroups(self.points, self._code, center, self._scale, *self.fitted[:2])
+
     def _walk(self, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The likeliest path of each row, and the probability and the strength of its steps."""
-        _, temperature, slope, offset, last_slope, last_offset = self.fitted
-        p = np.exp(_log_softmax(scores / temperature))
+        p = np.exp(_log_softmax(scores / self.fitted[1]))
         best, rows = p.argmax(1), np.arange(len(p))
-        path = self.paths[best]
-        step, near = np.empty(path.shape), np.empty(path.shape)
+        step, near = np.empty((2, len(p), self.paths.shape[1]))
         for level, (first, branch) in enumerate(self._branches):
             at = branch[best]
             step[:, level] = np.add.reduceat(p, first, axis=1)[rows, at]
             near[:, level] = np.maximum.reduceat(scores, first, axis=1)[rows, at]
+        return self._told(best, step, near)
+
+    def _told(self, best: np.ndarray, step: np.ndarray, near: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The paths, and the probability and the strength of their steps.
+
+        Args:
+            best: Number of the likeliest path of each row.
+            step: Sum over the paths through each of its steps, shape (rows, levels).
+            near: The largest score of these paths.
+        """
+        slope, offset, last_slope, last_offset = self.fitted[2:]
+        path = self.paths[best]
         said = _logit(step)
         told = np.where(_last_steps(path), last_slope * said + last_offset, slope * said + offset)
         probability = np.minimum.accumulate(np.where(path >= 0, expit(told), 0.0), axis=1)

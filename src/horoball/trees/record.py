@@ -37,6 +37,7 @@ def tree_to_json(tree: Tree) -> str:
         values = getattr(tree, name)
         record[name] = None if values is None else [None if math.isnan(one) else one for one in values.tolist()]
     record |= {"leaf": None if tree.leaf is None else tree.leaf.tolist(), "method": tree.method}
+    record["micro"] = tree.micro
     record |= {"source": tree.source, "evidence": [asdict(one) for one in tree.evidence]}
     return json.dumps(record, ensure_ascii=False, allow_nan=False)
 
@@ -80,6 +81,8 @@ def tree_from_json(text: str) -> Tree:
         raise ValueError("size must not be negative, and leaf must name a leaf for each row.")
     if record.get("method") not in TREE_METHODS or not _is_text(record.get("source")):
         raise ValueError(f"method must be one of {', '.join(TREE_METHODS)}, and source a text.")
+    if type(micro := record.get("micro", False)) is not bool:  # version 0.2 and before do not have it
+        raise ValueError("micro must be true or false.")
     depth = _numbers(record, "depth", nodes)
     if (depth < 0).any() or (depth[:-1] < depth[parent[:-1]] - _ROUNDING * depth.max()).any():
         raise ValueError("depth must not be negative, and no node may lie above its parent.")
@@ -95,6 +98,7 @@ def tree_from_json(text: str) -> Tree:
         method=record["method"],
         source=record["source"],
         evidence=_evidence(record.get("evidence")),
+        micro=micro,
     )
 
 

@@ -8,7 +8,7 @@ columns are then often copies of one), so each replicate has a random 70 % of th
 numbers, as a category or a date is, is drawn with all of them: a level says what the others of its category are not.
 Points of a latent space have no columns to draw; there a replicate is a draw of every row's posterior.
 
-What the leaves of a tree are: rows, groups of rows, or cells of nearby rows where there are too many.
+What the leaves of a tree are: rows, groups of rows, or micro-clusters where there are too many.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike
 from horoball.geometry.ball import PoincareBall
 from horoball.tables.cell_values import category_names
 
-__all__ = ["CELLS", "Draw", "Leaves", "Source", "distance_matrix"]
+__all__ = ["Draw", "Leaves", "Source", "distance_matrix"]
 
 _BLOCK = 256  # rows whose distances to all are in float64 at a time: a matrix more is not needed
 _FEW_COLUMNS = 10  # columns below which replicates draw rows as well
@@ -37,8 +37,9 @@ class Source:
 
     Example:
         >>> source = Source("columns", np.arange(6.0).reshape(3, 2))
-        >>> source.replicate(np.random.default_rng(0), np.array([0, 2])).shape
-        (2, 2)
+        >>> points, within = source.replicate(np.random.default_rng(0), np.array([0, 2]))
+        >>> points.shape, within
+        ((2, 2), None)
     """
 
     name: str
@@ -47,6 +48,7 @@ class Source:
     weight: np.ndarray | None = None  # of the columns; 1 if not given
     c: float | None = None  # minus the curvature of a latent space; None for columns, whose root is their center
     owners: np.ndarray | None = None  # the column that each number belongs to, from 0 on; its own if not given
+    spread: np.ndarray | None = None  # variance of the columns within each row, where a row is the mean of many
 
     @property
     def few_columns(self) -> bool:
@@ -61,24 +63,42 @@ class Source:
         """The points of rows, as distances are taken between them."""
         return self.points[rows] if self.weight is None else self.points[rows] * self.weight
 
-    def replicate(self, rng: np.random.Generator, rows: np.ndarray) -> np.ndarray:
-        """The points of rows as they might have been."""
+    def within(self, rows: np.ndarray, times: np.ndarray | float = 1.0) -> np.ndarray | None:
+        """Sum of the variances within each of some rows; None where rows are single ones.
+
+        Args:
+            rows: Their numbers.
+            times: How many times each column counts.
+        """
+        if self.spread is None:
+            return None
+        weight = np.ones(self.points.shape[1]) if self.weight is None else self.weight
+        return np.asarray(self.spread[rows] @ (np.square(weight) * times))
+
+    def replicate(self, rng: np.random.Generator, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+        """The points of rows as they might have been, and the variance within each."""
         moved = self.points[rows] if self.noise is None else self.points[rows] + self.noise(rng, rows)
         if self.weight is not None:
             moved = moved * self.weight
         if self.c is not None:
-            return moved
+            return moved, None
         # A column that is drawn k times counts k times in squared distances, with all its numbers.
         columns = int(self._owners.max()) + 1
-        return moved * np.sqrt(np.bincount(rng.integers(0, columns, columns), minlength=columns))[self._owners]
+        times = np.bincount(rng.integers(0, columns, columns), minlength=columns)[self._owners]
+        return moved * np.sqrt(times), self.within(rows, times)
 
 
-def distance_matrix(points: np.ndarray, c: float | None = None) -> np.ndarray:
+def distance_matrix(points: np.ndarray, c: float | None = None, within: np.ndarray | None = None) -> np.ndarray:
     """All distances between points, float32: straight, or of the ball with curvature −c in its tangent chart.
 
     They are computed in float64, so that near points far from the origin keep their distance. Between rows with gaps
     it is the distance over the columns that both have, scaled up to all columns (Gower, 1971); rows without a column in
     common get the mean of all.
+
+    Args:
+        points: Rows, shape (n, columns).
+        c: Minus the curvature of their space; None for columns.
+        within: Variance within each row, where a row is the mean of many: see `horoball.trees.microclusters`.
 
     Example:
         >>> distance_matrix(np.array([[0.0, 0.0], [3.0, 4.0]]))
@@ -88,7 +108,7 @@ def distance_matrix(points: np.ndarray, c: float | None = None) -> np.ndarray:
         np.True_
     """
     if np.isnan(points).any():
-        return _shared_distances(points)
+        return _apart(_shared_distances(points), within)
     z = torch.from_numpy(np.ascontiguousarray(points, np.float64))
     n = len(z)
     ball = None if c is None or c == 0 else PoincareBall(c)
@@ -102,7 +122,19 @@ def distance_matrix(points: np.ndarray, c: float | None = None) -> np.ndarray:
                 d = ball.cdist(rows, z)
             out[first : first + _BLOCK] = d.numpy()
     np.fill_diagonal(out, 0)
-    return out
+    return _apart(out, within)
+
+
+def _apart(d: np.ndarray, within: np.ndarray | None) -> np.ndarray:
+    """Distances between rows of micro-clusters, from those of their means."""
+    if within is None:
+        return d
+    part = within.astype(np.float32)
+    for first in range(0, len(d), _BLOCK):
+        rows = d[first : first + _BLOCK]
+        np.sqrt(np.square(rows) + part[first : first + _BLOCK, None] + part, out=rows)
+    np.fill_diagonal(d, 0)
+    return d
 
 
 def _shared_distances(x: np.ndarray) -> np.ndarray:
@@ -119,9 +151,7 @@ def _shared_distances(x: np.ndarray) -> np.ndarray:
     return d.astype(np.float32)
 
 
-CELLS = 5_000  # leaves of a table with too many rows for a leaf each
 _ROWS = 4_000  # that stand for all rows of groups: a few hundred say where a group is
-_LANDMARK_DISTANCES = 32_000_000  # distances to landmarks at a time
 
 
 @dataclass(frozen=True)
@@ -137,11 +167,12 @@ class Leaves:
     names: tuple[str, ...]
     leaf: np.ndarray  # of every row
     rows: np.ndarray  # numbers of the rows that are used
+    weight: np.ndarray | None = None  # of each leaf, where it is a micro-cluster: its number of rows
 
     @property
     def size(self) -> np.ndarray:
         """Number of rows of each leaf."""
-        return np.bincount(self.leaf, minlength=len(self.names))
+        return np.bincount(self.leaf, minlength=len(self.names)) if self.weight is None else self.weight
 
     @property
     def grouped(self) -> bool:
@@ -149,12 +180,12 @@ class Leaves:
         return len(self.rows) != len(self.names)
 
     @classmethod
-    def of_rows(cls, n: int, names: Sequence[str] | None = None) -> Leaves:
-        """Every row is a leaf."""
+    def of_rows(cls, n: int, names: Sequence[str] | None = None, weight: np.ndarray | None = None) -> Leaves:
+        """Every row is a leaf; or every micro-cluster, of the weight that is given."""
         if names is not None and len(names) != n:
             raise ValueError(f"names must name every row: got {len(names)} names for {n} rows.")
         everything = np.arange(n)
-        return cls(tuple(map(str, everything if names is None else names)), everything, everything)
+        return cls(tuple(map(str, everything if names is None else names)), everything, everything, weight)
 
     @classmethod
     def of_labels(cls, labels: ArrayLike, rng: np.random.Generator) -> Leaves:
@@ -167,20 +198,6 @@ class Leaves:
         order = order[np.argsort(leaf[order], kind="stable")]
         rank = np.arange(len(leaf)) - np.searchsorted(leaf[order], leaf[order])  # within its group
         return cls(tuple(map(str, values)), leaf, np.sort(order[rank < most]))
-
-    @classmethod
-    def of_cells(
-        cls, points: np.ndarray, rng: np.random.Generator, names: Sequence[str] | None = None, count: int = CELLS
-    ) -> Leaves:
-        """Rows drawn as landmarks are the leaves; every other row belongs to the nearest of them."""
-        marks = np.sort(rng.choice(len(points), count, replace=False))
-        z = torch.from_numpy(np.ascontiguousarray(points, np.float32))
-        at, block = z[marks], max(1, _LANDMARK_DISTANCES // count)
-        half = at.square().sum(1) / 2
-        leaf = torch.cat([torch.addmm(half, rows, at.T, alpha=-1).argmin(1) for rows in z.split(block)]).numpy()
-        leaf[marks] = np.arange(count)
-        called = [str(mark) if names is None else str(names[mark]) for mark in marks]
-        return cls(tuple(called), leaf, marks)
 
     def again(self, rng: np.random.Generator) -> np.ndarray:
         """Rows drawn again with replacement within their leaves: places among `rows`."""

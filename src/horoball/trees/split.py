@@ -44,41 +44,49 @@ class Split(NamedTuple):
     between: float  # share of the rows between both
 
 
-def main_split(merges: np.ndarray, points: np.ndarray) -> Split:
+def main_split(
+    merges: np.ndarray, points: np.ndarray, weight: np.ndarray | None = None, within: np.ndarray | None = None
+) -> Split:
     """The main split of a tree of points.
 
     Args:
         merges: Merges of the linkage, shape (n − 1, 2).
         points: What was joined, shape (n, columns).
+        weight: Number of rows of each point, where it is the mean of some; one if not given.
+        within: Variance within each point, summed over the columns; none if not given.
 
     Example:
         >>> main_split(np.array([[0, 1], [2, 3], [4, 5]]), np.array([[0.0], [1.0], [10.0], [11.0]]))
         Split(branch=0, share=0.990..., between=0.0)
     """
     n = len(merges) + 1
-    x = points - points.mean(0)
-    size = np.ones(2 * n - 1, np.int64)
+    rows = np.ones(n, np.int64) if weight is None else weight
+    x = points - np.average(points, axis=0, weights=rows)
+    squares = rows * (np.square(x).sum(1) + (0.0 if within is None else within))
+    size = np.concatenate([rows, np.zeros(n - 1, np.int64)])
     for k, pair in enumerate(merges):
         size[n + k] = size[pair].sum()
-    total, square = x.sum(0), float(np.square(x).sum())  # of the rows of a merge, from the root down
+    total, square = rows @ x, float(squares.sum())  # of the rows of a merge, from the root down
     at, parting, best = 2 * n - 2, -1, 0.0
-    while at >= n and 2 * size[at] > n:
+    while at >= n and 2 * size[at] > size[-1]:
         small, large = sorted(merges[at - n].tolist(), key=lambda side: int(size[side]))
-        side = x[_members(merges, small)]
-        one = side.sum(0)
+        side = _members(merges, small)
+        one = rows[side] @ x[side]
         within = square - float(total @ total) / size[at]
         apart = float(np.square(one / size[small] - (total - one) / size[large]).sum())
         share = size[small] * size[large] / size[at] * apart / within if within > 0 else 0.0
         if share > best:
             parting, best = at, float(share)
-        total, square, at = total - one, square - float(np.square(side).sum()), large
+        total, square, at = total - one, square - float(squares[side].sum()), large
     if parting < 0:
         return Split(-1, 0.0, 1.0)
     small, large = sorted(merges[parting - n].tolist(), key=lambda side: int(size[side]))
-    side, rest = x[_members(merges, small)], x[_members(merges, large)]
-    way = side.mean(0) - rest.mean(0)
-    place = (np.concatenate([side, rest]) - (side.mean(0) + rest.mean(0)) / 2) @ way / (way @ way)  # ±1/2 at the means
-    return Split(max(small - n, -1), best, float((np.abs(place) < _MIDDLE).mean()))
+    side, rest = _members(merges, small), _members(merges, large)
+    one, two = (np.average(x[of], axis=0, weights=rows[of]) for of in (side, rest))
+    way, both = one - two, np.concatenate([side, rest])
+    place = (x[both] - (one + two) / 2) @ way / (way @ way)  # ±1/2 at the means
+    between = float(np.average(np.abs(place) < _MIDDLE, weights=rows[both]))
+    return Split(max(small - n, -1), best, between)
 
 
 def _members(merges: np.ndarray, node: int) -> np.ndarray:

@@ -10,7 +10,7 @@ Note [Support]: the support of a branch B is the share of replicates whose tree 
 
 A branch of two or three rows has to come back exactly; of a larger one a few rows may move. That all rows come back
 (Felsenstein, 1985) is too much to ask of a group of forty: it is lost as soon as one of them moves. Where a replicate
-has some of the rows only, it is the part of B among them that has to come back.
+has some of the rows only, it is the part of B among them that has to come back. Micro-clusters count by their rows.
 
 Note [Consensus]: a linkage decides at every merge, and a decision that noise has turned stays. Replicates decide each
 for themselves, so the mean over them of the heights at which two rows meet is a steadier distance than that of the
@@ -33,8 +33,9 @@ import numpy as np
 from horoball.process import workers_within
 from horoball.trees.chance import FLAT_ROWS, KINDS, Chance, FlatTables, Judged
 from horoball.trees.linkage import Joined, Method, Root, average_linkage, join, root_radius
+from horoball.trees.microclusters import MicroClusters
 from horoball.trees.source import Draw, Leaves, Source, distance_matrix
-from horoball.trees.split import main_split
+from horoball.trees.split import Split, main_split
 from horoball.trees.tree import Tree
 
 __all__ = ["CONSENSUS", "FLAT_TABLES", "Branches", "Replicate", "Steps", "consensus", "leaf_spans", "log_distances"]
@@ -56,6 +57,8 @@ _SAMPLE = 1000  # rows whose distances give the median
 # Replicates
 _FLAT_DRAWS = 20  # of a flat table: a level of many branches needs fewer than the support of one
 _MANY_GROUPS = 50  # groups whose centers say how columns are correlated
+_FLAT_OF = 10_000  # rows of micro-clusters that flat tables are like
+_FLAT_EACH = 8  # rows of a flat table to a micro-cluster, at most: more change little
 _SHARE = 0.7  # of the rows, in replicates of few columns
 _PARALLEL = 2_000  # leaves from which on a replicate is worth a thread
 _BUDGET = 4 << 30  # bytes of all replicates at the same time, however many cores there are
@@ -67,6 +70,7 @@ class Branches:
 
     Args:
         merges: Merges of the tree's linkage, shape (n − 1, 2).
+        weight: Number of rows that each leaf stands for; one if not given.
 
     Example:
         >>> found = Branches(np.array([[0, 1], [2, 3], [4, 5]]))
@@ -74,17 +78,17 @@ class Branches:
         array([0.5, 0.5])
     """
 
-    def __init__(self, merges: np.ndarray) -> None:
+    def __init__(self, merges: np.ndarray, weight: np.ndarray | None = None) -> None:
         order, first, last = leaf_spans(merges)
         self.leaves = len(order)
+        self.weight = weight
         self.first, self.last = first[:-1], last[:-1]
         self.place = np.empty(self.leaves, np.int64)
         self.place[order] = np.arange(self.leaves)
-
-    @property
-    def size(self) -> np.ndarray:
-        """Number of leaves of each branch."""
-        return self.last - self.first
+        self.size = self.last - self.first  # in leaves, or their mean number of rows
+        if weight is not None:
+            until = np.concatenate([[0], np.cumsum(weight[order])])
+            self.size = (until[self.last] - until[self.first]) * (self.leaves / until[-1])
 
     def support(self, replicates: Iterable[Replicate]) -> np.ndarray:
         """The support of each branch; see Note [Support]."""
@@ -111,18 +115,29 @@ class Branches:
         same = np.isin(self.first * (self.leaves + 1) + self.last, (low * (self.leaves + 1) + high)[exact])
         if leaves is None:
             back, part = same, np.ones_like(same)
-        left = np.flatnonzero(~same & (self.size >= _EXACT)) if leaves is None else np.arange(len(self.first))
-        most = last - first >= (_EXACT if leaves is None else 2)
+        few = 2 if self.weight is not None or leaves is not None else _EXACT
+        left = (
+            np.arange(len(self.first))
+            if leaves is not None
+            else np.flatnonzero(~same & (self.last - self.first >= few))
+        )
+        most = last - first >= few
+        rows = np.ones(len(order), np.int64)
+        if self.weight is not None:
+            rows = self.weight[order if leaves is None else leaves[order]]
+        until = np.concatenate([[0], np.cumsum(rows)])
+        held = (until[last] - until[first])[most]
+        kind = np.int32 if (_ALL + _SHARED) * until[-1] < np.iinfo(np.int32).max else np.int64
+        rows = rows.astype(kind)
         for at in range(0, len(left), block):
             nodes = left[at : at + block]
             inside = (place >= self.first[nodes, None]) & (place < self.last[nodes, None])
-            along = np.zeros((len(nodes), len(order) + 1), np.int32)
-            np.cumsum(inside, axis=1, out=along[:, 1:])
-            here = along[:, -1:]
+            along = np.zeros((len(nodes), len(order) + 1), kind)
+            np.cumsum(inside * rows, axis=1, out=along[:, 1:])
             shared = along[:, last[most]] - along[:, first[most]]
-            enough = (_ALL + _SHARED) * shared >= _SHARED * (here + (last - first)[most])
-            back[nodes] = enough.any(1) & (here[:, 0] >= 2)
-            part[nodes] = here[:, 0] >= 2
+            enough = (_ALL + _SHARED) * shared >= _SHARED * (along[:, -1:] + held)
+            part[nodes] = inside.sum(1) >= 2
+            back[nodes] = enough.any(1) & part[nodes]
         return back, part
 
 
@@ -233,7 +248,7 @@ class Steps:
         if told is not None:
             again = _counted(again, told)
         leaves = self.leaves
-        d = distance_matrix(source.weighted(leaves.rows), source.c)
+        d = distance_matrix(source.weighted(leaves.rows), source.c, source.within(leaves.rows))
         if self.method == CONSENSUS:
             kept = list(again)  # merges and heights are small; distances are not kept
             d, _ = leaves.averaged(d, np.zeros(len(leaves.rows)))
@@ -244,39 +259,50 @@ class Steps:
         if not draws:
             return joined, None
         found: Iterable[Replicate] = ((one.merges, places) for one, places in again)
-        branches = Branches(joined.merges)
+        branches = Branches(joined.merges, leaves.weight)
         return joined, Judged(branches.size, branches.support(found), joined.length)
 
     def chance(
         self, source: Source, draws: int, rng: np.random.Generator, told: Callable[[int], None] | None = None
     ) -> Chance:
-        """Trees of flat tables like a source, by the same steps with at most so many draws; see Note [Chance]."""
+        """Trees of flat tables like a source, by the same steps with at most so many draws; see Note [Chance].
+
+        Of micro-clusters, it is the source of their rows that is given.
+        """
         leaves = self.leaves
         used = leaves.rows
+        if leaves.weight is not None:
+            used = np.sort(rng.permutation(len(source.points))[:_FLAT_OF])
         if leaves.grouped:  # groups keep their rows; it is the groups' centers that are flat
             centers = _centers(source.points[used], leaves.leaf[used], len(leaves.names))
             within, count, steps = source.points[used] - centers[leaves.leaf[used]], len(centers), self
         else:
-            centers, within, count = source.points[used], None, min(len(used), FLAT_ROWS)
+            centers, within, count = source.points[used], None, min(len(leaves.names), FLAT_ROWS)
             root = self.root if isinstance(self.root, str) or len(used) == count else np.array([0])
             steps = replace(self, leaves=Leaves.of_rows(count), root=root, jobs=1)
         correlated = not leaves.grouped or count >= _MANY_GROUPS
         flat, done = FlatTables(centers, rng, correlated=correlated), 0
+        rows = count if leaves.weight is None else round(count * min(_FLAT_EACH, leaves.weight.mean()))
         tables: dict[str, list[Judged]] = {kind: [] for kind in KINDS}
         shares: dict[str, list[float]] = {kind: [] for kind in KINDS}
         for kind in KINDS:
             for _ in range(FLAT_TABLES):
-                points = flat.draw(kind, count, rng)
+                points = flat.draw(kind, rows, rng)
                 if within is not None:
                     points = points[leaves.leaf[used]] + within
                 noise = _noise_of_others(source, rng.choice(used, len(points), replace=len(points) > len(used)))
                 made = replace(source, points=points, noise=noise)
-                rows = replace(steps.leaves, rows=np.arange(len(points)), leaf=steps.leaves.leaf[steps.leaves.rows])
-                drawn = replace(steps, leaves=rows)
+                if rows > count:
+                    found = MicroClusters.of(made, count, rng)
+                    made, those = found.source, Leaves.of_rows(len(found.size), weight=found.size)
+                else:
+                    those = steps.leaves
+                    those = replace(those, rows=np.arange(len(points)), leaf=those.leaf[those.rows])
+                drawn = replace(steps, leaves=those)
                 joined, judged = drawn.tree(made, min(draws, _FLAT_DRAWS), rng)
                 tables[kind].append(cast(Judged, judged))
                 if not leaves.grouped:
-                    shares[kind].append(main_split(joined.merges, drawn.centers(made)).share)
+                    shares[kind].append(drawn.split(joined, made).share)
                 done += 1
                 if told is not None:
                     told(done)
@@ -285,7 +311,14 @@ class Steps:
     def centers(self, source: Source) -> np.ndarray:
         """The leaves as distances between them are taken: the means of their rows."""
         rows = self.leaves.rows
+        if not self.leaves.grouped:
+            return np.nan_to_num(source.weighted(rows))
         return np.nan_to_num(_centers(source.weighted(rows), self.leaves.leaf[rows], len(self.leaves.names)))
+
+    def split(self, joined: Joined, source: Source) -> Split:
+        """The main split of a source's tree."""
+        within = source.within(self.leaves.rows)
+        return main_split(joined.merges, self.centers(source), self.leaves.weight, within)
 
     def of_distances(self, d: np.ndarray, points: np.ndarray | None = None, c: float | None = None) -> Joined:
         """The tree of a matrix of distances between the rows used."""
@@ -321,26 +354,26 @@ class Steps:
         waiting: deque[Future[tuple[Joined, np.ndarray | None]]] = deque()
         with ThreadPoolExecutor(jobs) as pool:
             for _ in range(draws):
-                points, places = source.replicate(rng, self.leaves.rows), None
+                (points, within), places = source.replicate(rng, self.leaves.rows), None
                 if self.leaves.grouped:
                     points = points[self.leaves.again(rng)]
                 elif some:
                     places = np.sort(rng.choice(len(points), max(3, round(_SHARE * len(points))), replace=False))
-                waiting.append(pool.submit(self._replicate, points, source.c, places))
+                waiting.append(pool.submit(self._replicate, points, source.c, within, places))
                 if len(waiting) >= jobs:
                     yield waiting.popleft().result()
             while waiting:
                 yield waiting.popleft().result()
 
     def _replicate(
-        self, points: np.ndarray, c: float | None, places: np.ndarray | None
+        self, points: np.ndarray, c: float | None, within: np.ndarray | None, places: np.ndarray | None
     ) -> tuple[Joined, np.ndarray | None]:
         if places is None:
-            return self.of_distances(distance_matrix(points, c), points, c), None
-        part = replace(self.leaves, names=tuple(self.leaves.names[at] for at in places), leaf=np.arange(len(places)))
-        part = replace(part, rows=np.arange(len(places)))
-        points = points[places]
-        return replace(self, leaves=part).of_distances(distance_matrix(points, c), points, c), places
+            return self.of_distances(distance_matrix(points, c, within), points, c), None
+        names, weight = tuple(self.leaves.names[at] for at in places), self.leaves.weight
+        part = Leaves.of_rows(len(places), names, None if weight is None else weight[places])
+        points, within = points[places], None if within is None else within[places]
+        return replace(self, leaves=part).of_distances(distance_matrix(points, c, within), points, c), places
 
 
 def _centers(points: np.ndarray, leaf: np.ndarray, leaves: int) -> np.ndarray:

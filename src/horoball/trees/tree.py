@@ -132,6 +132,7 @@ class Tree:
             the root. None if it was not measured.
         verdict: What structure the rows have, beside flat data. None if that was not measured.
         leaf: The leaf of each row.
+        micro: Whether leaves are micro-clusters, of rows near each other, which are no groups by themselves.
         method: How leaves were joined: "gromov", "average", "consensus" or "shared change".
         source: Which distances were used.
         evidence: The candidates that method and source were chosen from, the best first.
@@ -155,6 +156,7 @@ class Tree:
     method: str = "average"
     source: str = "distances"
     evidence: tuple[Candidate, ...] = ()
+    micro: bool = False
 
     @classmethod
     def from_merges(
@@ -417,7 +419,8 @@ class Tree:
 
     @property
     def _counts(self) -> str:
-        return f"{self.leaves:,} leaves and {int(self.size.sum()):,} rows"
+        rows = f"{int(self.size.sum()):,} rows"
+        return f"{self.leaves:,} micro-clusters of {rows}" if self.micro else f"{self.leaves:,} leaves and {rows}"
 
     @property
     def _above_chance(self) -> str | None:

@@ -499,7 +499,7 @@ class PoincareVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TakesRows):
                 takes the latent space for categories and for models with covariates, and vectors as they are.
             draws: Replicates for the support, 0 for none: each moves every row by a draw from its posterior, and draws
                 the columns again with replacement.
-            max_leaves: With more rows than this, 5,000 of them stand for all others near them.
+            max_leaves: With more rows than this, the leaves are as many micro-clusters of rows near each other.
             n_jobs: Threads for the replicates; one per core for trees of 2,000 leaves and more if not given.
             random_state: Seed of all draws.
 
