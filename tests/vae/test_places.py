@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 import torch
 
@@ -16,9 +17,10 @@ from horoball.tables import ArrayTable
 from horoball.training import TrainConfig
 from horoball.training.state import PLACES
 from horoball.trees import Placer
+from horoball.vae.files import embed_folder, place_file, place_folder
 from horoball.vae.run import Run
 from horoball.vae.train import train
-from horoball.vae.tree import load_places, save_places
+from horoball.vae.tree import load_places, save_places, table_points
 
 Change = Callable[[dict[str, torch.Tensor], dict[str, Any]], object]
 
@@ -167,3 +169,26 @@ def test_what_is_no_coverage_is_refused(
 ) -> None:
     with pytest.raises(ValueError, match=message):
         PoincareVAE.load(changed(saved[0], tmp_path, change))
+
+
+def test_places_in_shards_are_those_of_one_file(run: Run, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    x = np.concatenate([-1 + rng.normal(size=(60, 6)) / 3, 1 + rng.normal(size=(60, 6)) / 3]).astype(np.float32)
+    placer = Placer.fit(table_points(run, ArrayTable(x)), np.repeat([0, 1], 60)[:, None], names=[["low", "high"]])
+    new = ArrayTable(rng.permutation(x))
+    one, folder = tmp_path / "one.parquet", tmp_path / "many"
+    assert place_file(run, placer, new, one)[0] == 120
+    whole = pq.read_table(one)
+    assert whole["row"].to_pylist() == list(range(120))
+    for rank, rows in ((1, 50), (0, 70), (1, 0)):  # the last finds all of its files there
+        assert place_folder(run, placer, new, folder, rows=50, rank=rank, ranks=2) == rows
+    assert pq.read_table(folder).equals(whole)
+    with pytest.raises(ValueError, match="holds places in other groups, or of another coverage"):
+        place_folder(run, placer, new, folder, 0.8, rows=50)
+    with pytest.raises(ValueError, match="of other rows"):
+        place_folder(run, placer, new, folder, rows=40)
+    with pytest.raises(ValueError, match="no _embedding"):
+        embed_folder(run, new, folder, rows=50)
+    empty = tmp_path / "none.csv"
+    assert place_file(run, placer, ArrayTable(x[:0]), empty) == (0, 0)
+    assert empty.read_text().splitlines() == ['"row","level_1","probability_1","place"']

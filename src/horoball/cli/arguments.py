@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
@@ -51,6 +52,7 @@ __all__ = [
     "likelihood_name",
     "number",
     "posterior_name",
+    "rank_of",
     "save_page",
 ]
 
@@ -218,6 +220,19 @@ def _registered(registry: Registry[Any], name: str) -> str:
 Force = Annotated[
     bool, typer.Option("--force", help="Replace a file that is there already. One that is read is never replaced.")
 ]
+
+
+def rank_of(output: Path) -> tuple[int, int]:
+    """Which of how many processes this is, by RANK and WORLD_SIZE; refuses one file of several processes.
+
+    Example:
+        >>> rank_of(Path("places"))
+        (0, 1)
+    """
+    rank, ranks = (int(os.environ.get(name, default)) for name, default in (("RANK", "0"), ("WORLD_SIZE", "1")))
+    if output.suffix and ranks > 1:
+        raise ValueError(f"{ranks} processes cannot write one file. Give a folder: -o {output.with_suffix('')}.")
+    return rank, ranks
 
 
 def check_outputs(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -37,6 +36,7 @@ from horoball.cli.arguments import (
     column_kinds,
     column_names,
     given_path,
+    rank_of,
     save_page,
 )
 from horoball.cli.console import app, bar, command_line, console, log_to_console, print_table, reports_errors, say
@@ -81,11 +81,10 @@ def embed(
     from horoball.vae.files import check_ending, embed_file, embed_folder
     from horoball.vae.run import Run
 
-    rank, ranks = (int(os.environ.get(name, default)) for name, default in (("RANK", "0"), ("WORLD_SIZE", "1")))
     if output.suffix:
         check_ending(output)
-        if ranks > 1:
-            raise ValueError(f"{ranks} processes cannot write one file. Give a folder: -o {output.with_suffix('')}.")
+    rank, ranks = rank_of(output)
+    if output.suffix:
         check_outputs(output, force=force, reads=[data], run=run)
     else:
         check_folder(output, [data])

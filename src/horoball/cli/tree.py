@@ -16,13 +16,14 @@ from horoball.cli.arguments import (
     Id,
     Kind,
     Na,
+    Quiet,
     RunFolder,
     Seed,
-    TableFile,
     TableKind,
     VectorColumn,
     check_outputs,
     given_path,
+    rank_of,
     save_page,
 )
 from horoball.cli.console import app, bar, print_table, reports_errors, say
@@ -199,7 +200,12 @@ def tree(
 def place(
     run: RunFolder,
     data: Data,
-    output: TableFile,
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output", "-o", help="A .parquet, .csv, .tsv or .jsonl file, or a folder for many files.", **IS_PATH
+        ),
+    ],
     coverage: Annotated[
         float | None,
         typer.Option(
@@ -215,35 +221,53 @@ def place(
     ] = None,
     id_: Id = None,
     na: Na = None,
+    file_rows: Annotated[
+        int, typer.Option(min=1, help="Rows per file of a folder. Larger values write fewer files.")
+    ] = 1 << 18,
     device: Device = None,
     force: Force = False,
+    quiet: Quiet = False,
 ) -> None:
     """Write where new rows belong among the groups of `horoball tree`: the deepest group that holds the truth.
 
+    A folder is written file by file: the same command resumes where it was stopped, and under torchrun each process
+    writes its own files.
+
     Example: horoball place run new.parquet -o places.csv --coverage 0.9
     """
+    from horoball.storage.outputs import check_folder
     from horoball.tables.cell_values import gap_words
-    from horoball.vae.files import check_ending, places_table, write_table
+    from horoball.vae.files import check_ending, place_file, place_folder
     from horoball.vae.run import Run
-    from horoball.vae.tree import load_places, table_points
+    from horoball.vae.tree import load_places
 
-    check_ending(output)
+    if output.suffix:
+        check_ending(output)
     if coverage is not None and threshold is not None:
         raise ValueError("--coverage and --threshold are two ways to choose a place. Give --coverage alone.")
-    check_outputs(output, force=force, reads=[data], run=run)
+    rank, ranks = rank_of(output)
+    if output.suffix:
+        check_outputs(output, force=force, reads=[data], run=run)
+    elif threshold is not None:
+        raise ValueError("--threshold is for one file. Give --coverage for a folder.")
+    else:
+        check_folder(output, [data])
     fitted = Run.load(run).to(device or "cpu")
     placer = load_places(run, fitted)
     table = fitted.read(data, id_, na=gap_words(na))
-    placed = placer.place(table_points(fitted, table), 0.9 if coverage is None else coverage)
-    made = places_table(placed, threshold, names=table.read_names(), id_column=table.name_column)
-    write_table(made, output)
-    below = table.rows - made["place"].null_count
+    held = 0.9 if coverage is None else coverage
+    if not output.suffix:
+        with bar("Rows", "Complete files stay; the same command resumes.", quiet=quiet) as told:
+            rows = place_folder(fitted, placer, table, output, held, rows=file_rows, rank=rank, ranks=ranks, told=told)
+        say(f"{rows:,} rows written; a place holds the truth with a probability of at least {held:g}: {output}")
+        return
+    rows, below = place_file(fitted, placer, table, output, held, threshold)
     if threshold is not None:
-        say(f"{table.rows:,} rows, {below:,} of them placed with a probability of at least {threshold:g}: {output}")
+        say(f"{rows:,} rows, {below:,} of them placed with a probability of at least {threshold:g}: {output}")
     else:
         say(
-            f"{table.rows:,} rows, {below:,} of them placed in a group and {table.rows - below:,} at the root; a place "
-            f"holds the truth with a probability of at least {placed.coverage:g}: {output}"
+            f"{rows:,} rows, {below:,} of them placed in a group and {rows - below:,} at the root; a place "
+            f"holds the truth with a probability of at least {held:g}: {output}"
         )
 
 

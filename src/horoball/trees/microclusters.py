@@ -44,7 +44,7 @@ class MicroClusters:
         >>> rng = np.random.default_rng(0)
         >>> x = np.repeat(10 * rng.normal(size=(5, 3)), 40, 0) + rng.normal(size=(200, 3))
         >>> made = MicroClusters.of(Source("columns", x), 20, rng)
-        >>> made.size.sum(), made.source.points.shape == (len(made.size), 3)
+        >>> int(made.size.sum()), made.source.points.shape == (len(made.size), 3)
         (200, True)
     """
 
@@ -85,7 +85,7 @@ def micro_clusters(z: Tensor, count: int, rng: np.random.Generator) -> tuple[np.
     Example:
         >>> z = torch.tensor([[0.0], [0.1], [9.0], [9.2], [9.1]])
         >>> leaf, middle = micro_clusters(z, 2, np.random.default_rng(0))
-        >>> leaf[middle].tolist(), leaf[0] == leaf[1], int(middle[leaf[2]])
+        >>> leaf[middle].tolist(), bool(leaf[0] == leaf[1]), int(middle[leaf[2]])
         ([0, 1], True, 4)
     """
     known = min(len(z), _KNOWN * count)

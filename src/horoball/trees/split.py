@@ -72,9 +72,9 @@ def main_split(
         small, large = sorted(merges[at - n].tolist(), key=lambda side: int(size[side]))
         side = _members(merges, small)
         one = rows[side] @ x[side]
-        within = square - float(total @ total) / size[at]
+        spread = square - float(total @ total) / size[at]
         apart = float(np.square(one / size[small] - (total - one) / size[large]).sum())
-        share = size[small] * size[large] / size[at] * apart / within if within > 0 else 0.0
+        share = size[small] * size[large] / size[at] * apart / spread if spread > 0 else 0.0
         if share > best:
             parting, best = at, float(share)
         total, square, at = total - one, square - float(squares[side].sum()), large

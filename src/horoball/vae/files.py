@@ -1,16 +1,16 @@
 """Embeddings, groups and places of rows as files.
 
-Embeddings of tables of any size: Parquet files of some hundred thousand rows each. A file is written under another name
-and renamed when it is whole. What is there is not written again, so that a command that was stopped or killed goes on
-where it was. Rank r of n writes the files r, r + n, …, which needs no word with the others: n processes on n machines
-do as well as those of torchrun.
+Embeddings and places of tables of any size: Parquet files of some hundred thousand rows each. A file is written under
+another name and renamed when it is whole. What is there is not written again, so that a command that was stopped or
+killed goes on where it was. Rank r of n writes the files r, r + n, …, which needs no word with the others: n processes
+on n machines do as well as those of torchrun.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -24,11 +24,12 @@ from horoball.storage.outputs import open_file, read_file
 from horoball.storage.stores import located
 from horoball.storage.whole import whole_file, write_whole
 from horoball.tables.table import Table
-from horoball.trees.placement import Placed
+from horoball.trees.placement import Placed, Placer
 from horoball.trees.record import tree_to_json
 from horoball.trees.taxonomy import Taxonomy
 from horoball.trees.tree import Tree
 from horoball.vae.run import Run
+from horoball.vae.tree import table_points
 
 __all__ = [
     "ABOUT",
@@ -39,6 +40,8 @@ __all__ = [
     "check_tree_ending",
     "embed_file",
     "embed_folder",
+    "place_file",
+    "place_folder",
     "places_table",
     "write_table",
     "write_tree",
@@ -46,6 +49,8 @@ __all__ = [
 
 ABOUT = "_embedding.json"  # readers of Parquet folders leave out what begins so
 _OLD_ABOUT = "embedding.json"  # its name until version 0.2
+_ABOUT_PLACES = "_places.json"
+_PLACED = 1 << 16  # rows that are placed at a time
 ENDINGS = (".parquet", ".pq", ".csv", ".tsv", ".jsonl")
 ROWS = 1 << 18  # of a file: some seconds of work, some megabytes
 _GROUP = 1 << 16  # rows of a row group: the writer holds a record of every group
@@ -203,10 +208,30 @@ def embed_folder(
         >>> sorted(file.name for file in folder.iterdir())[1:]
         ['part-00000.parquet', 'part-00001.parquet', 'part-00002.parquet']
     """
+
+    def write(shard: Table, path: Path, first: int, of: str) -> int:
+        return embed_file(run, shard, path, first, of)
+
+    about = {"model": _digest(run)}
+    return _write_parts(write, about, table, folder, ABOUT, rows=rows, rank=rank, ranks=ranks, told=told)
+
+
+def _write_parts(
+    write: Callable[[Table, Path, int, str], int],
+    about: dict[str, Any],
+    table: Table,
+    folder: Path,
+    record: str,
+    *,
+    rows: int,
+    rank: int,
+    ranks: int,
+    told: Callable[[int, int], None],
+) -> int:
+    """Write the files of one rank that are not there yet; the record says what all are made from."""
     folder, shards = located(folder), table.shards(rows)
-    about = {"model": _digest(run), "rows": [shard.rows for shard in shards]}
-    about |= {"table": table.sketch(), "names": table.name_column}
-    _check(folder, about)
+    about |= {"rows": [shard.rows for shard in shards], "table": table.sketch(), "names": table.name_column}
+    _check(folder, about, record)
     mine = sum(shard.rows for shard in shards[rank::ranks])
     first, done, written, whole = 0, 0, 0, tensors_digest({}, json.dumps(about))
     for number, shard in enumerate(shards):
@@ -215,23 +240,24 @@ def embed_folder(
             # All rows that a file was made from count, not only those of the sketch.
             part = f"{whole} {first} {shard.fingerprint()}"
             if not _is_there(path, shard.rows, part):
-                written += embed_file(run, shard, path, first, part)
+                written += write(shard, path, first, part)
             done += shard.rows
             told(done, mine)
         first += shard.rows
     return written
 
 
-def _check(folder: Path, about: dict[str, Any]) -> None:
-    """Refuse a folder with another embedding; note in a new one what it will hold."""
+def _check(folder: Path, about: dict[str, Any], record: str) -> None:
+    """Refuse a folder with other results; note in a new one what it will hold."""
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder / ABOUT
-    if not path.exists() and (folder / _OLD_ABOUT).exists():
+    path = folder / record
+    if record == ABOUT and not path.exists() and (folder / _OLD_ABOUT).exists():
         path = folder / _OLD_ABOUT
     if not path.exists():
         if any(folder.glob("*.parquet")):
-            raise ValueError(f"{folder} holds Parquet files but no {ABOUT}. Choose an empty folder.")
+            raise ValueError(f"{folder} holds Parquet files but no {record}. Choose an empty folder.")
         write_whole(path, json.dumps(about), alone=False)  # other ranks write the same
+    what = "an embedding" if record == ABOUT else "places"
     try:
         there = json.loads(read_file(path, _MOST))
     except (ValueError, RecursionError) as error:
@@ -239,16 +265,17 @@ def _check(folder: Path, about: dict[str, Any]) -> None:
             raise
         there = None
     if not isinstance(there, dict):
-        raise ValueError(f"{path} is no record of an embedding. Choose another folder, or remove it.")
+        raise ValueError(f"{path} is no record of {what}. Choose another folder, or remove it.")
     other = {
         "model": "by another model",
+        "places": "in other groups, or of another coverage",
         "rows": "of other rows",
         "names": "by other names",
         "table": "of another table",
     }
-    for name, what in other.items():
-        if there.get(name) != about[name]:
-            raise ValueError(f"{folder} holds an embedding {what}. Choose another folder, or remove it.")
+    for name, which in other.items():
+        if there.get(name) != about.get(name):
+            raise ValueError(f"{folder} holds {what} {which}. Choose another folder, or remove it.")
 
 
 def _digest(run: Run) -> str:
@@ -293,7 +320,113 @@ def _joined(blocks: Iterable[Tensor], rows: int) -> Iterator[Tensor]:
         yield torch.cat(waiting)
 
 
-def places_table(placed: Placed, threshold: float | None = None, *, names: Any = None, id_column: str = "row") -> Any:
+def place_file(
+    run: Run,
+    placer: Placer,
+    table: Table,
+    path: Path,
+    coverage: float = 0.9,
+    threshold: float | None = None,
+    first: int = 0,
+    of: str = "",
+) -> tuple[int, int]:
+    """Write where all rows belong to one file, as its name ends, some rows at a time; see `places_table`.
+
+    Args:
+        run: The fitted model.
+        placer: What places rows in its groups.
+        table: The rows.
+        path: The file.
+        coverage: See `Placer.place`.
+        threshold: Deprecated: see `places_table`.
+        first: Number of the first row.
+        of: What names the places that the file is a part of.
+
+    Returns:
+        Number of rows, and of those in a group.
+
+    Example:
+        >>> import tempfile
+        >>> from horoball.tables import ArrayTable
+        >>> from horoball.training import TrainConfig
+        >>> from horoball.vae.train import train
+        >>> table = ArrayTable(torch.randn(40, 6))
+        >>> run = train(table, {"hidden": (8,)}, TrainConfig(max_epochs=1))
+        >>> placer = Placer(torch.randn(4, 6), [[0], [0], [1], [1]], (0.1, 0.1, 1, 0, 1, 0), held=[0.0] * 20)
+        >>> place_file(run, placer, table, Path(tempfile.mkdtemp()) / "places.csv")[0]
+        40
+    """
+    rows = below = 0
+    with ExitStack() as stack:
+        write = None
+        for shard in table.shards(_PLACED):
+            placed = placer.place(table_points(run, shard, first + rows), coverage)
+            names = shard.read_names()
+            made = places_table(placed, threshold, names=names, id_column=table.name_column, first=first + rows)
+            if write is None:
+                schema = made.schema.with_metadata({_OF: of} if of else None)
+                write = stack.enter_context(_writer(path, schema))
+            write(made.replace_schema_metadata(schema.metadata))
+            rows, below = rows + shard.rows, below + shard.rows - made["place"].null_count
+        if write is None:
+            write_table(places_table(placer.place(np.empty((0, placer.points.shape[1])), coverage), threshold), path)
+    return rows, below
+
+
+def place_folder(
+    run: Run,
+    placer: Placer,
+    table: Table,
+    folder: Path,
+    coverage: float = 0.9,
+    *,
+    rows: int = ROWS,
+    rank: int = 0,
+    ranks: int = 1,
+    told: Callable[[int, int], None] = lambda done, of: None,
+) -> int:
+    """Write where all rows belong to the files of a folder, those of one rank, and those that are not there yet.
+
+    Args:
+        run: The fitted model.
+        placer: What places rows in its groups.
+        table: The rows.
+        folder: The folder; it may hold a part of the same files.
+        coverage: See `Placer.place`.
+        rows: See `embed_folder`.
+        rank: See `embed_folder`.
+        ranks: See `embed_folder`.
+        told: See `embed_folder`.
+
+    Returns:
+        Number of rows that were written now.
+
+    Example:
+        >>> import tempfile
+        >>> from horoball.tables import ArrayTable
+        >>> from horoball.training import TrainConfig
+        >>> from horoball.vae.train import train
+        >>> table = ArrayTable(torch.randn(40, 6))
+        >>> run = train(table, {"hidden": (8,)}, TrainConfig(max_epochs=1))
+        >>> placer = Placer(torch.randn(4, 6), [[0], [0], [1], [1]], (0.1, 0.1, 1, 0, 1, 0), held=[0.0] * 20)
+        >>> folder = Path(tempfile.mkdtemp())
+        >>> place_folder(run, placer, table, folder, rows=30), place_folder(run, placer, table, folder, rows=30)
+        (40, 0)
+    """
+
+    def write(shard: Table, path: Path, first: int, of: str) -> int:
+        return place_file(run, placer, shard, path, coverage, first=first, of=of)[0]
+
+    arrays = {"points": placer.points, "levels": placer.levels, "held": placer.held, "limits": placer.limits}
+    about = [list(map(float, placer.fitted)), [list(level) for level in placer.names], coverage]
+    tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
+    made = {"model": _digest(run), "places": tensors_digest(tensors, json.dumps(about))}
+    return _write_parts(write, made, table, folder, _ABOUT_PLACES, rows=rows, rank=rank, ranks=ranks, told=told)
+
+
+def places_table(
+    placed: Placed, threshold: float | None = None, *, names: Any = None, id_column: str = "row", first: int = 0
+) -> Any:
     """An Arrow table with a line per row: its path, the probability of each step, and its place.
 
     The place is the deepest group that holds the truth with the probability `placed.coverage`; none is the root.
@@ -303,6 +436,7 @@ def places_table(placed: Placed, threshold: float | None = None, *, names: Any =
         threshold: Deprecated: probability that the deepest group has at least, in place of the coverage.
         names: Names of the rows; their numbers if not given.
         id_column: What the column of names is called.
+        first: Number of the first row.
 
     Example:
         >>> import numpy as np
@@ -314,13 +448,25 @@ def places_table(placed: Placed, threshold: float | None = None, *, names: Any =
     import pyarrow as pa
 
     n, levels = placed.path.shape
-    columns: dict[str, Any] = {id_column: pa.array(range(n) if names is None else [str(name) for name in names])}
-    called = placed.names
+    if names is None:
+        ids = pa.array(np.arange(first, first + n))
+    elif isinstance(names, pa.Array | pa.ChunkedArray):
+        ids = names.cast(pa.string())
+    else:
+        ids = pa.array([str(name) for name in names], pa.string())
+    columns: dict[str, Any] = {id_column: ids}
+    most = placed.path.max(0, initial=-1)
+    called = placed.group_names or [[str(at) for at in range(number + 1)] for number in most.tolist()]
+    ended = placed.path < 0
+    start = np.cumsum([0, *map(len, called)])
+    every = pa.array([name for level in called for name in level], pa.string())
+    number = placed.path + start[:-1]  # among the names of all levels
     for level in range(levels):
-        at = [path[level] if level < len(path) else None for path in called]
-        columns[f"level_{level + 1}"] = pa.array(at, pa.string())
-        columns[f"probability_{level + 1}"] = pa.array(placed.probability[:, level], mask=placed.path[:, level] < 0)
-    columns["place"] = pa.array(placed.deepest(threshold), pa.string())
+        columns[f"level_{level + 1}"] = every.take(pa.array(number[:, level], mask=ended[:, level]))
+        columns[f"probability_{level + 1}"] = pa.array(placed.probability[:, level], mask=ended[:, level])
+    steps = placed.depth(threshold)
+    last = np.take_along_axis(number, np.maximum(steps - 1, 0)[:, None], 1)[:, 0]
+    columns["place"] = every.take(pa.array(last, mask=steps == 0))
     return pa.table(columns)
 
 

@@ -137,9 +137,12 @@ class Run:
                 first += len(block)
                 yield block
 
-    def seen(self, table: Table) -> Tensor:
-        """Features of a table as the encoder's network sees them: scaled, or counts as log(1 + x)."""
-        x = torch.cat([block.cpu() for block in self.blocks(table)])[:, : table.features]
+    def seen(self, table: Table, first: int = 0) -> Tensor:
+        """Features of a table as the encoder's network sees them: scaled, or counts as log(1 + x).
+
+        In messages, the first row of the table has the number `first`.
+        """
+        x = torch.cat([block.cpu() for block in self.blocks(table, first=first)])[:, : table.features]
         return self.record.kind.seen(self, x)
 
     def distance_view(self, x: Tensor) -> Tensor:

@@ -199,11 +199,11 @@ _MOST = 20_000  # rows that new ones are compared with
 _FITTED = 1e-6, 1e6  # what sharpness, temperature and calibration lie within; probabilities are finite there
 
 
-def table_points(run: Run, table: Table) -> np.ndarray:
+def table_points(run: Run, table: Table, first: int = 0) -> np.ndarray:
     """Rows as points whose distances mean something: columns as the model sees them, vectors at length 1.
 
     Codes have no distances, and columns keep the batch effects that a conditional model takes out: such rows are points
-    of the latent space, in its tangent space at the origin.
+    of the latent space, in its tangent space at the origin. In messages, the first row has the number `first`.
 
     Example:
         >>> from horoball.tables import ArrayTable
@@ -214,9 +214,9 @@ def table_points(run: Run, table: Table) -> np.ndarray:
         (40, 6)
     """
     if _by_columns(run):
-        return run.record.kind.placed(run.seen(table).numpy())
+        return run.record.kind.placed(run.seen(table, first).numpy())
     with torch.no_grad():
-        return torch.cat([run.model.embed(block).cpu() for block in run.blocks(table)]).float().numpy()
+        return torch.cat([run.model.embed(block).cpu() for block in run.blocks(table, first=first)]).float().numpy()
 
 
 def places_of(run: Run, table: Table, found: Taxonomy, *, seed: int = 0) -> Placer:
