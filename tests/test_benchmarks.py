@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from benchmarks import guard, likelihoods, trees
+from benchmarks import check, guard, likelihoods, trees
 from benchmarks.table import Row, markdown, worst
 from tests.late import late
 
@@ -19,6 +19,15 @@ def test_quick_likelihoods_are_printed(capsys: pytest.CaptureFixture[str]) -> No
     likelihoods.main(["--quick"])
     head, _, row = capsys.readouterr().out.splitlines()
     assert head.count("|") == row.count("|") == 13
+
+
+def test_the_cost_of_a_check_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    check.main(["--rows", "30", "--columns", "10"])
+    assert [line.split("|")[1].strip() for line in capsys.readouterr().out.splitlines()[2:]] == [
+        "numbers",
+        "mixed, with gaps",
+        "start of the program alone",
+    ]
 
 
 def test_quick_stability_run_counts_nothing(capsys: pytest.CaptureFixture[str]) -> None:
