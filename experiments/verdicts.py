@@ -71,9 +71,8 @@ def table() -> str:
 
 def grid_table() -> str:
     """Of blobs that are not nested, by how far they are apart: the share called hierarchical, and the worst cell."""
-    lines = [
-        f"| standard deviations apart | number | {' | '.join(ANSWERS)} | structure, % | hierarchical, % | worst cell |"
-    ]
+    measured = f"{' | '.join(ANSWERS)} | structure, % | hierarchical, % | worst cell, called hierarchical"
+    lines = [f"| standard deviations apart | number | {measured} |"]
     lines.append("|--:" * 8 + "|---|")
     for apart in (3, 8, 20, 40):
         cells = {kind: _said([kind]) for kind in GRID if f" {apart} apart" in kind}
