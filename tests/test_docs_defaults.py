@@ -79,7 +79,8 @@ def test_what_help_says_of_automatic_defaults_is_what_is_chosen() -> None:
     said = {option.name: default_of(option) for option in command("fit").params}
     cells, batches = kinds.CELLS, request._MAP_BATCHES
     assert said["max_epochs"].startswith(f"auto, {request._LAID_OUT_STEPS} steps for maps, ")
-    assert said["max_epochs"].endswith(f"; {cells.max_epochs} for cells")
+    most = f"; {request._CELL_STEPS:,} steps and at most {TrainConfig.max_epochs} epochs for cells"
+    assert said["max_epochs"].endswith(most)
     rows = f"auto, {batches[0]} to {batches[-1]} by the number of rows; {cells.batch_size} for cells"
     assert said["batch_size"] == rows
     assert said["learning_rate"] == f"auto, {request._MAP_RATE} for maps and {TrainConfig.learning_rate} otherwise"

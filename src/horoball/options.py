@@ -117,7 +117,8 @@ class FitOptions(TypedDict, total=False):
         int | str | None,
         Help(
             "Maximum number of epochs. Useful: 50 to 500.",
-            "auto, 400 steps for maps, otherwise until the validation loss stops falling; 200 for cells",
+            "auto, 400 steps for maps, otherwise until the validation loss stops falling; "
+            "15,000 steps and at most 200 epochs for cells",
         ),
     ]
     batch_size: Annotated[

@@ -150,3 +150,29 @@ def test_zeros_of_the_measurement_and_fractions_have_their_likelihoods(likelihoo
     assert np.isfinite(cells.obsm["X_poincare"]).all()
     assert np.isfinite(model.elbo(cells))
     np.testing.assert_allclose(model.normalized_expression(cells, library_size=1.0).sum(axis=1), 1.0, rtol=1e-4)
+
+
+def test_only_cells_that_are_drawn_are_read_densely(
+    fitted: tuple[Any, CellModel], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from horoball.tables.table import ArrayTable
+
+    cells, model = fitted
+    wanted = model.differential_expression(cells, "branch", "00", "01", draws=60)
+    taken: list[int] = []
+    take = ArrayTable.take
+
+    def counted(self: ArrayTable, index: Any) -> Any:
+        found = take(self, index)
+        taken.append(len(found))
+        return found
+
+    monkeypatch.setattr(ArrayTable, "take", counted)
+    monkeypatch.setattr("horoball.cells.expression._BLOCK", 50)
+    monkeypatch.setattr("horoball.cells.expression._AT_ONCE", 60)
+    table = model.differential_expression(cells, "branch", "00", "01", draws=60)
+    assert table.equals(wanted)
+    assert max(taken) == 60
+    counts = cells.layers["counts"][np.asarray(cells.obs["branch"] == "00")]
+    share = np.asarray((counts > 0).mean(0)).ravel()
+    np.testing.assert_allclose(table.loc[list(cells.var_names), "nonzero1"], share)

@@ -8,7 +8,7 @@ decoded in the same batch, are likely to differ by more than a threshold.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -16,11 +16,13 @@ from torch import Tensor
 
 from horoball.distributions.base import drawn_from
 from horoball.geometry.random import generator_for
+from horoball.tables.table import ArrayTable
 from horoball.training.bounds import elbo
 from horoball.vae.encoder import one_hot
 from horoball.vae.run import Run
 
 __all__ = [
+    "Group",
     "batch_codes",
     "compared",
     "differential_expression",
@@ -200,6 +202,7 @@ def _blocks(run: Run, cells: Any) -> Iterator[Tensor]:
 
 
 _AT_ONCE = 512  # cells decoded at once
+_BLOCK = 4096  # cells whose counts are looked at together
 _EPSILON = 1e-8  # keeps the logarithm of a probability of 0 finite, as in scvi-tools
 _LEAST = 1e-10  # offset of shares where every gene was seen
 
@@ -242,7 +245,7 @@ def differential_expression(
             )
     if len(groups) < 2:
         raise ValueError(f"obs[{groupby!r}] has one group only, so there is nothing to compare.")
-    x = torch.cat(list(run.blocks(run.read(cells))))
+    whole = Group.all_of(run, cells, labels)
     tables = []
     for name in groups if group1 is None else [group1]:
         if name == group2:
@@ -251,8 +254,8 @@ def differential_expression(
         beside = ~here if group2 is None else labels == group2
         table = compared(
             run,
-            x[torch.from_numpy(here)],
-            x[torch.from_numpy(beside)],
+            whole.some(here),
+            whole.some(beside),
             delta=delta,
             fdr=fdr,
             draws=draws,
@@ -266,10 +269,57 @@ def differential_expression(
     return pd.concat(tables)
 
 
+class Group(NamedTuple):
+    """Some cells of a table, of which only those that are drawn are read densely.
+
+    Example:
+        >>> from horoball.cells import fit, simulate
+        >>> cells = simulate(depth=2, cells=60, genes=30)
+        >>> run = fit(cells, max_epochs=1, hidden=(8,)).run
+        >>> group = Group.all_of(run, cells, np.asarray(cells.obs["branch"])).some(np.arange(60) < 20)
+        >>> len(group.index), group.rows(torch.tensor([0, 19, 19])).shape
+        (20, torch.Size([3, 30]))
+    """
+
+    table: ArrayTable  # as the model sees it
+    index: np.ndarray  # numbers of the cells
+    code: np.ndarray  # of all cells of the table: the number of their label
+    positive: np.ndarray  # cells of each label with a count of each gene, shape (labels, genes)
+    device: torch.device
+
+    @classmethod
+    def all_of(cls, run: Run, cells: Any, labels: np.ndarray) -> Group:
+        """All cells, in one pass over them; groups that are compared are of whole labels."""
+        code, genes = np.unique(labels, return_inverse=True)[1], run.model.likelihood.features
+        positive, first, kept = torch.zeros(code.max() + 1, genes, dtype=torch.float64), 0, []
+        table = run.read(cells)
+        scaled = run.scaled(table)
+        for block in run.blocks(table, _BLOCK):
+            mine = torch.from_numpy(code[first : first + len(block)])
+            positive.index_add_(0, mine, (block[:, :genes] > 0).double().cpu())
+            first += len(block)
+            if not isinstance(scaled, ArrayTable):  # streamed: rows are not found by their numbers
+                kept.append(block.cpu())
+        held = scaled if isinstance(scaled, ArrayTable) else ArrayTable(torch.cat(kept))
+        return cls(held, np.arange(len(code)), code, positive.numpy(), run.device)
+
+    def some(self, chosen: np.ndarray) -> Group:
+        """The cells of some labels, by a mask of all."""
+        return self._replace(index=np.flatnonzero(chosen))
+
+    def rows(self, drawn: Tensor) -> Tensor:
+        """Rows by their place in the group, as the model sees them."""
+        return self.table.take(self.index[drawn.numpy()]).to(self.device)
+
+    def expressed(self) -> np.ndarray:
+        """Share of the cells with a count of each gene."""
+        return self.positive[np.unique(self.code[self.index])].sum(0) / max(1, len(self.index))
+
+
 def compared(
     run: Run,
-    first: Tensor,
-    second: Tensor,
+    first: Group,
+    second: Group,
     *,
     delta: float = 0.25,
     fdr: float = 0.05,
@@ -278,14 +328,15 @@ def compared(
     pseudocount: float | None = None,
     seed: int = 0,
 ) -> Any:
-    """Genes that differ between two groups of rows, the most probable first; see `CellModel.differential_expression`.
+    """Genes that differ between two groups of cells, the most probable first; see `CellModel.differential_expression`.
 
     Example:
         >>> from horoball.cells import fit, simulate
         >>> cells = simulate(depth=2, cells=60, genes=30)
         >>> run = fit(cells, max_epochs=1, hidden=(8,)).run
-        >>> x = next(run.blocks(run.read(cells)))
-        >>> list(compared(run, x[:30], x[30:], draws=50).columns[:3])
+        >>> branch = np.asarray(cells.obs["branch"])
+        >>> whole = Group.all_of(run, cells, branch)
+        >>> list(compared(run, whole.some(branch == "0"), whole.some(branch != "0"), draws=50).columns[:3])
         ['proba_de', 'bayes_factor', 'lfc_mean']
     """
     import pandas as pd
@@ -293,12 +344,12 @@ def compared(
     if draws < 2 or not 0 < fdr < 1 or delta < 0:
         raise ValueError(f"Expected draws >= 2, delta >= 0 and fdr between 0 and 1, got {draws}, {delta} and {fdr}.")
     generator = generator_for(seed)
-    pair = [_draws(run, rows, draws, batch, generator) for rows in (first, second)]
-    genes = run.model.likelihood.features
+    pair = [_draws(run, group, draws, batch, generator) for group in (first, second)]
+    expressed = [group.expressed() for group in (first, second)]
     offset = pseudocount
     if offset is None:
         # Where no cell has a count, a share is what the model makes of nothing: below it changes mean nothing.
-        unseen = [(rows[:, :genes].amax(0) == 0).cpu().numpy() for rows in (first, second)]
+        unseen = [share == 0 for share in expressed]
         tops = [drawn.max(0)[none] for drawn, none in zip(pair, unseen, strict=True)]
         offset = max([_LEAST, *(float(np.quantile(top, 0.9)) for top in tops if len(top))])
     change = np.log2(pair[0] + offset) - np.log2(pair[1] + offset)
@@ -315,8 +366,8 @@ def compared(
             "lfc_high": high,
             "scale1": pair[0].mean(0),
             "scale2": pair[1].mean(0),
-            "nonzero1": (first[:, :genes] > 0).float().mean(0).cpu().numpy(),
-            "nonzero2": (second[:, :genes] > 0).float().mean(0).cpu().numpy(),
+            "nonzero1": expressed[0],
+            "nonzero2": expressed[1],
             f"is_de_fdr_{fdr:g}": expected_false_discoveries(probability) <= fdr,
         },
         index=list(run.columns),
@@ -340,14 +391,14 @@ def expected_false_discoveries(probability: np.ndarray) -> np.ndarray:
 
 
 @torch.no_grad()
-def _draws(run: Run, rows: Tensor, draws: int, batch: str | None, generator: torch.Generator) -> np.ndarray:
+def _draws(run: Run, group: Group, draws: int, batch: str | None, generator: torch.Generator) -> np.ndarray:
     """Shares at draws from the posteriors of random cells; the k-th draw of every group is of the same batch."""
-    if not len(rows):
+    if not len(group.index):
         raise ValueError("A group without cells has no expression. Choose one of the groups that occur.")
-    chosen = rows[torch.randint(len(rows), (draws,), generator=generator).to(rows.device)]
+    chosen = torch.randint(len(group.index), (draws,), generator=generator)
     parts = []
     for start in range(0, draws, _AT_ONCE):
-        block = chosen[start : start + _AT_ONCE]
+        block = group.rows(chosen[start : start + _AT_ONCE])
         z = run.model.posterior(block).sample(generator=generator)
         codes = batch_codes(run, block, batch)
         if codes[0] is None:

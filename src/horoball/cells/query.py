@@ -4,17 +4,12 @@ Note [Surgery]: a model with covariates sees a category through one column of th
 decoder's. A category that it does not know gets new columns, which start at the mean of the others and are trained on
 the new cells while all other weights are frozen, as scArches does (Lotfollahi et al., 2022). Cells of the reference
 therefore keep their coordinates exactly.
-
-Note [Surprise]: counts x of a gene with mean μ and variance v under the model have the Pearson residual (x − μ)/√v. Of
-one cell it is mostly noise. Cells of a type that the decoder cannot make share what it gets wrong, so residuals are
-averaged over a cell and its nearest cells in the same data, by expression, not by the map. The surprise is the mean
-over genes of their squares, times the number of cells averaged: about 1 if the model is right.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -24,12 +19,11 @@ from scipy.sparse import csr_matrix
 from torch import Tensor, nn
 
 from horoball.cells.anndata import neighbors, write
+from horoball.cells.novelty import Judged, batches_surprise, novelty, pearson_residuals, surprise
 from horoball.distributions.normal import BallNormal
 from horoball.geometry.ball import PoincareBall
 from horoball.geometry.random import generator_for
-from horoball.neighbors.index import Index
 from horoball.tables.anndata import cell_table
-from horoball.tables.geodesics import count_axes
 from horoball.tables.table import ArrayTable, Table
 from horoball.training.config import TrainConfig
 from horoball.training.progress import Progress
@@ -43,82 +37,9 @@ __all__ = [
     "cells_like",
     "map_query",
     "padded_table",
-    "pearson_residuals",
     "query_posteriors",
-    "rank_among",
-    "surprise",
     "with_new_batches",
 ]
-
-_LIMIT = 10.0  # beyond which residuals are cut: a single count where none was expected is not a new type
-_NEIGHBORS = 15
-_GENES = 256  # averaged at once
-
-
-@torch.no_grad()
-def pearson_residuals(model: VAE, x: Tensor, z: Tensor) -> Tensor:
-    """(x − μ)/√v of every gene, cut at ±10; shape (cells, genes).
-
-    Args:
-        model: The model.
-        x: Rows as the model sees them.
-        z: Coordinates of the cells.
-
-    Example:
-        >>> from horoball.cells import fit, simulate
-        >>> run = fit(simulate(depth=2, cells=60, genes=30), max_epochs=1, hidden=(8,)).run
-        >>> x = torch.poisson(torch.ones(5, 30))
-        >>> pearson_residuals(run.model, x, run.model.embed(x)).shape
-        torch.Size([5, 30])
-    """
-    distribution: Any = model.decode(z, model.conditioning(x))
-    residual = (x[:, : model.likelihood.features] - distribution.mean) / distribution.variance.clamp_min(1e-12).sqrt()
-    return residual.clamp(-_LIMIT, _LIMIT)
-
-
-def surprise(table: ArrayTable, residuals: Iterable[Tensor], observed: np.ndarray) -> np.ndarray:
-    """What the model leaves unexplained of each cell and its neighbors; see Note [Surprise].
-
-    Args:
-        table: The cells.
-        residuals: Their Pearson residuals, block by block.
-        observed: Which genes are there, shape (genes,).
-
-    Example:
-        >>> table = ArrayTable(np.random.default_rng(0).poisson(1.0, (100, 20)))
-        >>> noise = torch.randn(100, 20, generator=torch.Generator().manual_seed(0))
-        >>> bool(0.5 < surprise(table, [noise], np.ones(20, bool)).mean() < 2)
-        True
-    """
-    held = table.matrix()
-    seen = ArrayTable(held[:, observed] if hasattr(held, "tocsr") else held[:, torch.from_numpy(observed)])
-    axes = torch.from_numpy(np.ascontiguousarray(count_axes(seen), np.float64))
-    k = min(_NEIGHBORS, table.rows)
-    _, near = Index(PoincareBall(0.0)).add(axes).search(axes, k)
-    average = csr_matrix((np.full(near.numel(), 1 / k), near.numpy().ravel(), np.arange(0, near.numel() + 1, k)))
-    rest = torch.cat(list(residuals)).cpu().numpy()[:, observed]
-    groups = np.zeros(table.rows, np.int64) if table.covariates is None else table.covariates.groups
-    for group in range(int(groups.max()) + 1):
-        # What all cells of a batch share is the batch's, however new.
-        rest[groups == group] -= rest[groups == group].mean(0)
-    total = np.zeros(table.rows)
-    for start in range(0, rest.shape[1], _GENES):
-        total += ((average @ rest[:, start : start + _GENES]) ** 2).sum(1)
-    return total * k / rest.shape[1]
-
-
-def rank_among(scores: np.ndarray, known: np.ndarray) -> np.ndarray:
-    """The share of known scores that lie below each score.
-
-    This is no p-value: the model was trained on the known cells. Of new cells of known types, 6 to 13 % were above 0.95
-    where it was measured, and up to 27 % with a reference of 500 cells.
-
-    Example:
-        >>> rank_among(np.array([0.0, 2.5, 9.0]), np.array([1.0, 2.0, 3.0])).tolist()
-        [0.0, 0.5, 0.75]
-    """
-    return np.searchsorted(np.sort(known), scores, side="left") / (len(known) + 1)
-
 
 _ROUNDS = 3  # of filling in and encoding: the second moves a cell by little, the third by next to nothing
 # Weights whose last columns are the categories'.
@@ -255,12 +176,15 @@ class ObservedGenes(nn.Module):
         return x
 
 
+_EPOCHS, _STEPS = 100, 2000  # of the weights of new batches: what comes first
+
+
 def with_new_batches(
     run: Run,
     table: ArrayTable,
     observed: np.ndarray,
     *,
-    max_epochs: int,
+    max_epochs: int | None,
     learning_rate: float,
     seed: int = 0,
     progress: Progress | None = None,
@@ -296,7 +220,8 @@ def with_new_batches(
     record = replace(run.record, model=config, covariates=extended)
     grown = Run(model.to(run.device), record, run.scaler, history=list(run.history), digest=run.digest)
     batch_size = min(128, max(16, table.rows // 10))
-    training = TrainConfig(max_epochs=max_epochs, learning_rate=learning_rate, validation=0.0, seed=seed)
+    epochs = min(_EPOCHS, -(-_STEPS * batch_size // table.rows)) if max_epochs is None else max_epochs
+    training = TrainConfig(max_epochs=epochs, learning_rate=learning_rate, validation=0.0, seed=seed)
     training = training.replace(batch_size=batch_size, device=run.record.training.device, patience=0)
     seen: Any = ObservedGenes(model, torch.from_numpy(observed))
     fit(seen, grown.scaled(table), training, progress=progress)
@@ -340,7 +265,7 @@ def map_query(
     cells: Any,
     reference: Any = None,
     *,
-    max_epochs: int = 100,
+    max_epochs: int | None = None,
     learning_rate: float = 5e-3,
     layer: str | None = "auto",
     key: str = "poincare",
@@ -366,28 +291,37 @@ def map_query(
     grown = with_new_batches(
         run, table, observed, max_epochs=max_epochs, learning_rate=learning_rate, seed=seed, progress=progress
     )
-    rows = list(query_posteriors(grown, table, observed))
-    mean, scale = (torch.cat([getattr(q, name).cpu() for _, q in rows]) for name in ("mean", "mean_scale"))
-    write(cells, mean, scale, PoincareBall(grown.model.ball.c_value), key)
+    means, scales, rest = [], [], []
+    for x, q in query_posteriors(grown, table, observed):
+        means.append(q.mean.cpu())
+        scales.append(q.mean_scale.cpu())
+        if reference is not None:
+            rest.append(pearson_residuals(grown.model, x, q.mean))
+    write(cells, torch.cat(means), torch.cat(scales), PoincareBall(grown.model.ball.c_value), key)
     if n_neighbors is not None:
         neighbors(cells, n_neighbors, key=key)
     if reference is not None:
-        scores = surprise(table, (pearson_residuals(grown.model, x, q.mean) for x, q in rows), observed)
-        usual = _usual(run, reference, observed, table.rows, seed)
+        new, known = Judged.of(table, rest, observed), _judged_reference(run, reference, observed, seed)
+        scores = surprise(new)
         cells.obs[f"{key}_surprise"] = scores
-        cells.obs[f"{key}_novelty"] = rank_among(scores, usual)
+        cells.obs[f"{key}_novelty"] = novelty(scores, new.batch, batches_surprise(known, table.rows, seed))
     return grown
 
 
-def _usual(run: Run, reference: Any, observed: np.ndarray, most: int, seed: int) -> np.ndarray:
-    """The surprise of cells of the reference; as many as there are new ones, so that neighbors are as far apart."""
+_MOST_JUDGED = 20_000  # cells of the reference
+
+
+def _judged_reference(run: Run, reference: Any, observed: np.ndarray, seed: int) -> Judged:
+    """Cells of the reference, of a large one a random sample, with what the model makes of them."""
     table, has = padded_table(run, reference)
     if not has.all():
         raise ValueError("The reference lacks genes of the model. Give the cells of the fit.")
     table = table.coded(run.record.covariates) if run.record.covariates else table
-    if table.rows > most:
-        chosen = np.sort(np.random.default_rng(seed).choice(table.rows, most, replace=False))
+    if table.rows > _MOST_JUDGED:
+        chosen = np.sort(np.random.default_rng(seed).choice(table.rows, _MOST_JUDGED, replace=False))
         given = None if table.covariates is None else table.covariates.take(chosen)
-        table = ArrayTable(table.take(chosen)[:, : table.features], table.columns, None, None, given)
+        held = table.matrix()
+        part = held[chosen] if hasattr(held, "tocsr") else held[torch.from_numpy(chosen)]
+        table = ArrayTable(part, table.columns, None, None, given)
     rows = query_posteriors(run, table, observed)
-    return surprise(table, (pearson_residuals(run.model, x, q.mean) for x, q in rows), observed)
+    return Judged.of(table, (pearson_residuals(run.model, x, q.mean) for x, q in rows), observed)

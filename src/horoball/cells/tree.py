@@ -37,7 +37,7 @@ import numpy as np
 import torch
 from scipy.cluster.hierarchy import dendrogram
 
-from horoball.cells.expression import compared
+from horoball.cells.expression import Group, compared
 from horoball.trees.chance import KINDS, Chance, FlatTables, Judged
 from horoball.trees.linkage import Joined, average_linkage
 from horoball.trees.record import tree_to_json
@@ -344,12 +344,12 @@ def branch_markers(
     if sorted(set(groups)) != sorted(tree.names):
         raise ValueError(f"The leaves of the tree are not the groups in obs[{groupby!r}]. Make it with this groupby.")
     sure = tree if tree.support is None else tree.collapse(support)
-    x = torch.cat(list(run.blocks(run.read(cells))))
+    whole = Group.all_of(run, cells, groups)
     parts = []
     for node in range(sure.nodes - 2, -1, -1):  # without the root, which has no siblings
         here = _members(sure, node, groups)
         beside = _members(sure, int(sure.parent[node]), groups) & ~here
-        table = compared(run, x[torch.from_numpy(here)], x[torch.from_numpy(beside)], **options)
+        table = compared(run, whole.some(here), whole.some(beside), **options)
         called = next(name for name in table.columns if name.startswith("is_de_fdr"))
         best = table[(table["lfc_mean"] > 0) & table[called]].head(most)
         held = np.nan if sure.support is None or node < sure.leaves else float(sure.support[node])

@@ -48,7 +48,7 @@ class CellDefaults(NamedTuple):
     posterior: str = "wrapped"
     locality: float = TrainConfig.locality
     hidden: tuple[int, ...] = (128,)
-    max_epochs: int | str = TrainConfig.max_epochs
+    max_epochs: int | str = "auto"
     batch_size: int | str = TrainConfig.batch_size
     learning_rate: float | str = TrainConfig.learning_rate
     patience: int | str = TrainConfig.patience

@@ -30,6 +30,7 @@ from horoball.vae.parts import OUTSIDE
 
 __all__ = [
     "TableRecord",
+    "cell_epochs",
     "check_options",
     "check_storable",
     "curvature_fields",
@@ -149,6 +150,7 @@ class TableRecord(FitRecord):
 _log = logging.getLogger("horoball")
 _MIN_ROWS_FOR_DISTANCES = 50  # rows below which a graph of 20 neighbors says nothing
 _MAP_STEPS, _LAID_OUT_STEPS = 1000, 400  # of a map; of one whose encoder has learned a layout before
+_CELL_STEPS = 15_000
 _MAP_WIDTH = 256  # of the hidden layers of a map
 _MAP_RATE = 0.01  # learning rate
 _MAP_SCHEDULE = {"warmup": 0.1, "decay": 0.02, "scale_rate": 5.0}  # of the learning rate
@@ -186,9 +188,22 @@ def table_fit(table: Table, **options: Unpack[FitOptions]) -> tuple[ModelFields,
         training["distance_weight"] = 0.0
     weight, library = training["distance_weight"], bool(model.get("library"))
     training["distance_weight"] = distance_weight(weight, table, model.get("d", ModelConfig.d), library=library)
+    if table.kind == "cells" and isinstance(training["max_epochs"], str) and training["max_epochs"] == "auto":
+        training["max_epochs"] = cell_epochs(table.rows, training["batch_size"])
     if isinstance(model["hidden"], str) and model["hidden"] == "auto":
         model["hidden"] = map_hidden(table) if training["distance_weight"] > 0 else ModelConfig.hidden
     return cast(ModelFields, model), TrainConfig(**(training | pace(table, training)))
+
+
+def cell_epochs(cells: int, batch_size: int | str) -> int:
+    """Epochs of a model of cells: 15,000 steps, which are what is learned by, and no more than 200.
+
+    Example:
+        >>> [cell_epochs(cells, 128) for cells in (1000, 10_000, 50_000, 1_000_000)]
+        [200, 192, 39, 2]
+    """
+    size = batch_size if isinstance(batch_size, int) and batch_size > 0 else TrainConfig.batch_size
+    return min(TrainConfig.max_epochs, math.ceil(_CELL_STEPS * size / cells))
 
 
 def map_hidden(table: Table) -> tuple[int, ...]:
