@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import torch
 
-from horoball.graphs import Graph, read_graph
+from horoball.graphs import Graph, growth, read_graph
 from horoball.graphs.fit import DIRECTED_TRAINING, TAXONOMY_TRAINING
-from horoball.graphs.lineage import Lineage, add_nodes
+from horoball.graphs.lineage import Lineage, add_nodes, remove_nodes
 from horoball.graphs.run import GraphRun, train_graph
 
 pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning")  # of Fabric, at import
@@ -50,3 +50,47 @@ def test_an_undirected_node_is_placed_beside_its_neighbor() -> None:
     larger = add_nodes(run, [("x", "d")], steps=100)
     p = larger.model.edge_probability(larger.points(), torch.tensor([[6, 3], [6, 0]]))
     assert p[0] > 0.5 > p[1]
+
+
+def test_near_nodes_and_some_that_are_drawn_place_a_node_as_all_do(
+    run: GraphRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in (("_ALL", 5), ("_NEAR", 3), ("_DRAWN", 4)):
+        monkeypatch.setattr(growth, name, value)
+    lineage = Lineage(add_nodes(run, [("x", "n04"), ("y", "n06")], steps=100))
+    assert lineage.ancestors(15).nodes.tolist() == [4, 1, 0]
+    assert lineage.ancestors(16).nodes.tolist() == [6, 2, 0]
+
+
+def test_every_known_node_counts_once_on_average(run: GraphRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(growth, "_NEAR", 3)
+    monkeypatch.setattr(growth, "_DRAWN", 15_000)
+    z = run.points().float()
+    joined = torch.zeros(2, 2, 15, dtype=torch.bool)
+    joined[0, :, 4] = True
+    near = growth._Near(joined, z, run.model.offset(z))
+    with torch.no_grad():
+        near.look(z[:2], run.model)
+        (_, _, edges, no_weight), (*_, weight) = near.pairs(z[:2], run.model, torch.Generator(), exact=False)
+    assert no_weight is None
+    assert edges[0].sum().item() == 2  # the neighbor is at hand
+    torch.testing.assert_close(near.at_hand.sum(1) + weight.sum(1), torch.full((2,), 15.0), rtol=0.05, atol=0.0)
+
+
+def test_removed_nodes_leave_the_others_where_they_are(run: GraphRun, tmp_path: Path) -> None:
+    smaller = remove_nodes(run, ["n01", "n14"])
+    kept = [i for i in range(15) if i not in (1, 14)]
+    assert smaller.graph.names.tolist() == NAMES[kept].tolist()
+    torch.testing.assert_close(smaller.points(), run.points()[kept], rtol=0, atol=0)
+    smaller.save(tmp_path)
+    again = GraphRun.load(tmp_path)
+    assert [again.graph.names[i] for i in Lineage(again).ancestors(2).nodes] == ["n00"]  # n03, once below n01
+
+
+def test_what_cannot_be_removed_is_refused(run: GraphRun) -> None:
+    with pytest.raises(ValueError, match="list of names"):
+        remove_nodes(run, "n01")
+    with pytest.raises(ValueError, match="no edge is left"):
+        remove_nodes(run, NAMES[1:])
+    with pytest.raises(ValueError, match="no node"):
+        remove_nodes(run, ["nobody"])

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from horoball.geometry.random import seed_from
 from horoball.graphs.graph import transitive_reduction
-from horoball.graphs.lineage import Lineage, Relatives, add_nodes
+from horoball.graphs.lineage import Lineage, Relatives, add_nodes, remove_nodes
 from horoball.graphs.model import GraphConfig
 from horoball.graphs.read import read_graph
 from horoball.graphs.run import GRAPHS, GraphRun, graph_fit, train_graph
@@ -218,6 +218,23 @@ class PoincareGraphVAE(ShownInNotebooks, BaseEstimator):
         """
         check_is_fitted(self, "run_")
         self._take(add_nodes(self.run_, edges, steps=steps, seed=seed_from(self.random_state)))
+        return self
+
+    def remove_nodes(self, nodes: Any) -> Self:
+        """Take nodes out of the model, by name; all others stay where they are.
+
+        Of a taxonomy, what is below a node that goes stays below that node's ancestors.
+
+        Args:
+            nodes: Names of the nodes.
+
+        Example:
+            >>> model = PoincareGraphVAE(max_epochs=1).fit([("cat", "animal"), ("dog", "animal")])
+            >>> model.remove_nodes(["dog"]).nodes_.tolist()
+            ['animal', 'cat']
+        """
+        check_is_fitted(self, "run_")
+        self._take(remove_nodes(self.run_, nodes))
         return self
 
     def parents(self, node: Any, k: int = 1) -> list[tuple[Any, float]]:

@@ -14,10 +14,11 @@ from torch import Tensor
 
 from horoball.geometry.random import generator_for
 from horoball.graphs.graph import Graph, transitive_closure
+from horoball.graphs.growth import place_beside
 from horoball.graphs.model import FreeEncoder, GraphVAE
 from horoball.graphs.run import GraphRun
 
-__all__ = ["Lineage", "Relatives", "add_nodes"]
+__all__ = ["Lineage", "Relatives", "add_nodes", "remove_nodes"]
 
 _LIKELY = 0.5  # probability from which a relation counts as one
 
@@ -140,15 +141,12 @@ class Lineage:
         return best
 
 
-_PAIRS = 1 << 19  # distances that are held at a time, with all that autograd keeps of them
-_BESIDE = 0.5  # how far from its neighbors, and outward, a node starts
-
-
 def add_nodes(run: GraphRun, edges: Iterable[tuple[Any, Any]], *, steps: int = 200, seed: int = 0) -> GraphRun:
     """The same model with more nodes. A new node's posterior maximizes the bound with all known nodes fixed.
 
-    The bound of a new node has its pairs with all known nodes, both ways, at their posterior means; pairs of two new
-    nodes do not count. Of a taxonomy, a parent's ancestors become ancestors.
+    The bound of a new node has its pairs with known nodes, both ways, at their posterior means; of many known nodes,
+    with those near it and some that are drawn (`graphs.growth`). Pairs of two new nodes do not count. Of a taxonomy, a
+    parent's ancestors become ancestors.
 
     Args:
         run: A fitted model with the encoder "free".
@@ -169,21 +167,64 @@ def add_nodes(run: GraphRun, edges: Iterable[tuple[Any, Any]], *, steps: int = 2
         raise ValueError('Nodes can be added to models with encoder="free". Fit the graph with the new nodes again.')
     graph = _extended(run.graph, list(edges), transitive=run.record.model.transitive)
     known = run.graph.nodes
-    joined = torch.zeros(2, graph.nodes - known, known, dtype=torch.bool)  # new below known, and known below new
-    for way, pairs in enumerate((graph.edges, graph.edges.flip(1))):
-        pairs = pairs[(pairs[:, 0] >= known) & (pairs[:, 1] < known)]
-        joined[way, pairs[:, 0] - known, pairs[:, 1]] = True
-    if not graph.directed:
-        joined = (joined[0] | joined[1]).expand_as(joined)
-    z, generator = run.points().float(), generator_for(seed)
-    parts = joined.split(max(1, _PAIRS // known), 1)
-    placed = [_placed(run, z, part, steps, generator) for part in parts]
-    loc, raw = (torch.cat(each) for each in zip(*placed, strict=True))
-    config = run.record.model.replace(nodes=graph.nodes)
-    model = GraphVAE.from_config(config, generator=generator_for(0))
+    ends = [
+        pairs[(pairs[:, 0] >= known) & (pairs[:, 1] < known)] - torch.tensor([known, 0])
+        for pairs in (graph.edges, graph.edges.flip(1))  # new below known, and known below new
+    ]
+    above, below = ends if graph.directed else (torch.cat(ends), torch.cat(ends))
+    new = graph.nodes - known
+    loc, raw = place_beside(run, above, below, new, steps=steps, generator=generator_for(seed))
     weights = run.model.state_dict()
     for name, rows in (("encoder.loc", loc), ("encoder.raw_scale", raw)):
         weights[name] = torch.cat((weights[name], rows))
+    return _with_weights(run, graph, weights)
+
+
+def remove_nodes(run: GraphRun, names: Iterable[Any]) -> GraphRun:
+    """The same model with fewer nodes; all others stay where they are.
+
+    Of a taxonomy, what is below a node that goes stays below that node's ancestors. Of a model of parents alone, its
+    children lose a parent.
+
+    Args:
+        run: A fitted model with the encoder "free".
+        names: The nodes that go, by name.
+
+    Example:
+        >>> from horoball.graphs import read_graph
+        >>> from horoball.graphs.fit import FREE_TRAINING
+        >>> from horoball.graphs.run import train_graph
+        >>> training = FREE_TRAINING.replace(max_epochs=5)
+        >>> run = train_graph(read_graph([("cat", "animal"), ("dog", "animal")]), {"edges": "fermi_dirac"}, training)
+        >>> remove_nodes(run, ["dog"]).graph.names.tolist()
+        ['animal', 'cat']
+    """
+    if not isinstance(run.model.encoder, FreeEncoder):
+        raise ValueError('Nodes can be removed from models with encoder="free". Fit the graph without them again.')
+    graph = run.graph
+    if graph.names is None:
+        raise ValueError("The nodes have no names but numbers, which would change. Fit edges of text ids.")
+    if isinstance(names, str):
+        raise ValueError(f"remove_nodes expects a list of names, got the text {names!r}. Put it in brackets.")
+    gone = torch.from_numpy(graph.numbers([str(name) for name in names]))
+    kept = torch.ones(graph.nodes, dtype=torch.bool)
+    kept[gone] = False
+    number = kept.cumsum(0) - 1
+    edges = number[graph.edges[kept[graph.edges].all(1)]]
+    if not len(edges):
+        raise ValueError(
+            f"Without the {len(gone)} nodes that go, no edge is left of {len(graph.edges)}. Keep more nodes."
+        )
+    left = Graph.of(edges, int(kept.sum()), graph.names[kept.numpy()], directed=graph.directed)
+    weights = run.model.state_dict()
+    for name in ("encoder.loc", "encoder.raw_scale"):
+        weights[name] = weights[name][kept]
+    return _with_weights(run, left, weights)
+
+
+def _with_weights(run: GraphRun, graph: Graph, weights: dict[str, Tensor]) -> GraphRun:
+    """The run with other nodes."""
+    model = GraphVAE.from_config(run.record.model.replace(nodes=graph.nodes), generator=generator_for(0))
     model.load_state_dict(weights)
     return run.grown(model.eval(), graph)
 
@@ -205,45 +246,3 @@ def _extended(graph: Graph, pairs: list[tuple[Any, Any]], *, transitive: bool) -
     both = torch.cat((graph.edges, torch.tensor(edges)))
     larger = Graph.of(both, len(names), names, directed=graph.directed)
     return transitive_closure(larger) if transitive else larger
-
-
-def _placed(run: GraphRun, z: Tensor, joined: Tensor, steps: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-    """Locations and raw scales of some new nodes; joined has shape (2, new, known)."""
-    model, beta = run.model, run.record.training.beta
-    encoder: Any = model.encoder
-    loc, raw = _start(run, z, joined, generator)
-    here = FreeEncoder(len(loc), encoder.d, encoder.ball, run.record.model.posterior, generator=generator)
-    with torch.no_grad():
-        here.loc.copy_(loc)
-        here.raw_scale.copy_(raw)
-    optimizer = torch.optim.Adam(here.parameters(), 0.05)
-    rate = torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.1 ** (1 / max(1, steps)))
-    prior = model.prior()
-    with torch.no_grad():
-        offset = model.offset(z)
-    for _ in range(steps):
-        new, log_q = here().rsample_and_log_prob(generator=generator)
-        apart = model.ball.cdist(new, z)
-        up = down = apart
-        if offset is not None:
-            lift = offset - model.offset(new).unsqueeze(1)  # type: ignore[union-attr]
-            up, down = apart + lift, apart - lift
-        loss = beta * (log_q - prior.log_prob(new)).sum()
-        for d, is_edge in zip((up, down), joined, strict=True):
-            loss = loss - torch.where(is_edge, model.edges.log_edge(d), model.edges.log_no_edge(d)).sum()
-        optimizer.zero_grad()
-        loss.backward(inputs=list(here.parameters()))
-        optimizer.step()
-        rate.step()
-    return here.loc.detach(), here.raw_scale.detach()
-
-
-def _start(run: GraphRun, z: Tensor, joined: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-    """Beside the neighbor that is farthest from the origin, and behind it: that is the parent in a taxonomy."""
-    radius = torch.linalg.vector_norm(z, dim=-1)
-    beside = torch.where(joined.any(0), radius, -1.0).argmax(1)
-    noise = torch.randn(len(beside), z.shape[1], generator=generator)
-    start = z[beside] * (1 + _BESIDE / radius[beside].clamp_min(_BESIDE)).unsqueeze(1)
-    loc = start + 0.1 * noise * torch.exp(-radius[beside]).unsqueeze(1)
-    encoder: Any = run.model.encoder
-    return loc, encoder.raw_scale.detach()[beside]
