@@ -264,8 +264,9 @@ class VAE(nn.Module):
                 f"A model's likelihood is a Likelihood, got {type(likelihood).__name__}. Of a distribution of torch, "
                 "make one with horoball.likelihoods.from_torch."
             )
-        self.encoder, self.decoder, self.likelihood = encoder, decoder, likelihood
+        self.encoder, self.decoder = encoder, decoder
         self.prior: Any = prior
+        self.likelihood = likelihood
         self.covariates = tuple(covariates)
         self.config: ModelConfig | None = None
 
