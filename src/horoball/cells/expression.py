@@ -277,12 +277,12 @@ class Group(NamedTuple):
         >>> cells = simulate(depth=2, cells=60, genes=30)
         >>> run = fit(cells, max_epochs=1, hidden=(8,)).run
         >>> group = Group.all_of(run, cells, np.asarray(cells.obs["branch"])).some(np.arange(60) < 20)
-        >>> len(group.index), group.rows(torch.tensor([0, 19, 19])).shape
+        >>> len(group.numbers), group.rows(torch.tensor([0, 19, 19])).shape
         (20, torch.Size([3, 30]))
     """
 
     table: ArrayTable  # as the model sees it
-    index: np.ndarray  # numbers of the cells
+    numbers: np.ndarray  # of the cells
     code: np.ndarray  # of all cells of the table: the number of their label
     positive: np.ndarray  # cells of each label with a count of each gene, shape (labels, genes)
     device: torch.device
@@ -305,15 +305,15 @@ class Group(NamedTuple):
 
     def some(self, chosen: np.ndarray) -> Group:
         """The cells of some labels, by a mask of all."""
-        return self._replace(index=np.flatnonzero(chosen))
+        return self._replace(numbers=np.flatnonzero(chosen))
 
     def rows(self, drawn: Tensor) -> Tensor:
         """Rows by their place in the group, as the model sees them."""
-        return self.table.take(self.index[drawn.numpy()]).to(self.device)
+        return self.table.take(self.numbers[drawn.numpy()]).to(self.device)
 
     def expressed(self) -> np.ndarray:
         """Share of the cells with a count of each gene."""
-        return self.positive[np.unique(self.code[self.index])].sum(0) / max(1, len(self.index))
+        return self.positive[np.unique(self.code[self.numbers])].sum(0) / max(1, len(self.numbers))
 
 
 def compared(
@@ -393,9 +393,9 @@ def expected_false_discoveries(probability: np.ndarray) -> np.ndarray:
 @torch.no_grad()
 def _draws(run: Run, group: Group, draws: int, batch: str | None, generator: torch.Generator) -> np.ndarray:
     """Shares at draws from the posteriors of random cells; the k-th draw of every group is of the same batch."""
-    if not len(group.index):
+    if not len(group.numbers):
         raise ValueError("A group without cells has no expression. Choose one of the groups that occur.")
-    chosen = torch.randint(len(group.index), (draws,), generator=generator)
+    chosen = torch.randint(len(group.numbers), (draws,), generator=generator)
     parts = []
     for start in range(0, draws, _AT_ONCE):
         block = group.rows(chosen[start : start + _AT_ONCE])

@@ -171,7 +171,7 @@ class _Likely:
         new = self._lifted(loc)
         new[:, 1:] *= -1
         s = torch.addmm(new.new_full((), -1.0), new, self.known.T).clamp_min_(0)
-        if self.tilt is None:
+        if self.tilt is None or self.untilt is None:
             return s
         tilt = self._tilt(offset).unsqueeze(1)
         return s.mul_(torch.minimum(self.tilt / tilt, tilt * self.untilt))
