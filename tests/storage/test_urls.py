@@ -57,25 +57,6 @@ def there(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="module")
-def s3_server() -> Iterator[None]:
-    pytest.importorskip("s3fs")
-    server = pytest.importorskip("moto.server").ThreadedMotoServer(port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in {
-            "AWS_ENDPOINT_URL": f"http://{host}:{port}",
-            "AWS_ACCESS_KEY_ID": "a-key",
-            "AWS_SECRET_ACCESS_KEY": "a-secret",
-            "AWS_DEFAULT_REGION": "us-east-1",
-        }.items():
-            patch.setenv(name, value)
-        fsspec.filesystem("s3").mkdir("bucket")
-        yield
-    server.stop()
-
-
 @pytest.fixture(params=["memory", "s3"])
 def store(
     request: pytest.FixtureRequest, there: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -209,6 +209,7 @@ class Index:
         self._engine: Engine | None = None
         self._probes: Probes | None = None
         self._made = 0  # points when the engine was made
+        self._shrunk = False  # whether points were removed since
 
     def __len__(self) -> int:
         return len(self._z)
@@ -233,7 +234,9 @@ class Index:
         new = in_chart(z, self.ball, self.coordinates, self._z.shape[1] or None, "Points of the index")
         if len(self) and len(new) and (names is None) != (self._names is None):
             raise ValueError(f"The points there have {'no ' if self._names is None else ''}names: all have or none.")
-        named = None if names is None else as_names(names, len(new))
+        return self._added(new, None if names is None else as_names(names, len(new)))
+
+    def _added(self, new: Tensor, named: np.ndarray | None) -> Self:
         if not len(new):
             return self
         self._names = None if named is None else _joined(self._names, named)
@@ -244,6 +247,68 @@ class Index:
         if self._engine is not None:
             self._engine.add(new)
         return self
+
+    def remove(self, ids: ArrayLike | Tensor | None = None, *, names: ArrayLike | None = None) -> Self:
+        """Remove points, by their ids or by their names.
+
+        Ids count the points that are left: those behind a removed one go down, and names stay what they are. The index
+        is made anew by the next search if less than half of the points for which it was made are left.
+
+        Args:
+            ids: Ids of the points, each once.
+            names: Names of the points, all of which are removed that have such a name.
+
+        Example:
+            >>> index = Index(PoincareBall()).add(torch.eye(3), names=["a", "b", "c"])
+            >>> index.remove(names=["a"]).names([0, 1])
+            array(['b', 'c'], dtype=object)
+        """
+        if (ids is None) == (names is None):
+            raise ValueError("remove expects either ids or names=….")
+        gone = torch.zeros(len(self), dtype=torch.bool)
+        if names is None:
+            asked = np.asarray(ids)
+            if asked.size and asked.dtype.kind not in "iu":
+                raise TypeError(f"Expected ids of points, which are whole numbers, got {asked.dtype}.")
+            rows = [self._id(i) for i in asked.ravel().tolist()]
+            if len(set(rows)) < len(rows):
+                raise ValueError("An id is there twice. Give each point that is to be removed once.")
+            gone[rows] = True
+        else:
+            for rows in self._rows_of(names).values():
+                gone[rows] = True
+        return self._keep(~gone)
+
+    def update(self, z: ArrayLike | Tensor, names: ArrayLike) -> Self:
+        """Move the points that have such names, and add those that are new.
+
+        A point that is moved comes last, as if it were removed and added.
+
+        Args:
+            z: Where they are now, shape (n, d).
+            names: Text or a whole number for each, each once.
+
+        Example:
+            >>> index = Index(PoincareBall()).add(torch.eye(2), names=["a", "b"])
+            >>> index.update(torch.ones(2, 2), names=["b", "c"]).names([0, 1, 2])
+            array(['a', 'b', 'c'], dtype=object)
+        """
+        new = in_chart(z, self.ball, self.coordinates, self._z.shape[1] or None, "Points of the index")
+        named = as_names(names, len(new))
+        if len(self) and self._names is None:
+            raise ValueError("The points there have no names, so that none can be found. Make the index with names.")
+        if self._names is not None:
+            _joined(self._names, named)  # refuses names of another kind before anything is removed
+        if len(set(named.tolist())) < len(named):
+            raise ValueError("A name is there twice. Give each point once.")
+        there = self._rows_of(named, missing_ok=True)
+        gone = torch.zeros(len(self), dtype=torch.bool)
+        for name, rows in there.items():
+            if len(rows) > 1:
+                raise ValueError(f"{len(rows)} points have the name {str(name)[:40]!r}. Remove them, and add one.")
+            gone[rows] = True
+        self._keep(~gone)
+        return self._added(new, named)
 
     def search(self, z: ArrayLike | Tensor, k: int = 10) -> tuple[Tensor, Tensor]:
         """The k nearest points of each query. The first search makes the index.
@@ -310,6 +375,8 @@ class Index:
         from horoball.storage.checkpoint import names_to_tensors, save_checkpoint
         from horoball.storage.stores import located
 
+        if self._shrunk:  # a file has the partitions of its own points
+            self._engine, self._shrunk = None, False
         folder = located(folder)
         folder.mkdir(parents=True, exist_ok=True)
         engine = None if self._exact(len(self)) else self._ready()  # one that looks at everything is made in no time
@@ -359,6 +426,39 @@ class Index:
             )
         return number
 
+    def _rows_of(self, names: ArrayLike, *, missing_ok: bool = False) -> dict[Any, list[int]]:
+        """The ids of the points of each name."""
+        if self._names is None:
+            if missing_ok:
+                return {}
+            raise ValueError("The points have no names. Remove them by their ids.")
+        wanted = np.fromiter(names, object) if isinstance(names, list | tuple | range) else np.asarray(names)
+        found: dict[Any, list[int]] = {name: [] for name in wanted.ravel().tolist()}
+        for row, name in enumerate(self._names.tolist()):
+            if name in found:
+                found[name].append(row)
+        lost = [name for name, rows in found.items() if not rows]
+        if lost and not missing_ok:
+            raise ValueError(f"No point has the name {str(lost[0])[:40]!r}.")
+        return found
+
+    def _keep(self, kept: Tensor) -> Self:
+        """Leave some points out; the engine keeps its partitions, and is given the points that are left."""
+        left = int(kept.sum())
+        if left == len(self):
+            return self
+        engine, of = self._engine, None
+        self._z = self._z[kept] if left else torch.empty(0, 0)
+        self._names = self._names[kept.numpy()] if self._names is not None and left else None
+        self._engine = None
+        if engine is not None and left * _GROWTH >= self._made and self._exact(left) == (engine.partitions is None):
+            if engine.partitions is not None:
+                of = engine.of[kept.numpy()]
+            self._engine, self._shrunk = Engine(engine.lift, self._z.shape[1], engine.partitions), True
+            self._engine.made_for = engine.made_for
+            self._engine.add(self._z, of)
+        return self
+
     def _fits(self, new: Tensor) -> bool:
         """Whether points can be added to the engine as it was made."""
         engine, n = self._engine, len(self) + len(new)
@@ -379,6 +479,7 @@ class Index:
                 partitions, probes = calibrate(self._z, self.ball, lift, recall=self.recall, seed=self.seed)
                 partitions, self._probes = (partitions, probes) if probes.share <= _WORTH else (None, None)
             self._engine, self._made = Engine(lift, self._z.shape[1], partitions), len(self)
+            self._shrunk = False
             self._engine.add(self._z)
         return self._engine
 

@@ -1,0 +1,103 @@
+"""Runs and embeddings in a store, killed at random moments: nothing half-written is seen, and they are resumed."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import fsspec
+import numpy as np
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+import torch
+
+from horoball.storage.checkpoint import load_checkpoint
+from horoball.storage.stores import located
+
+KILLS = 20
+URL = "s3://bucket/killed"
+
+
+def command(*arguments: object) -> subprocess.Popen[bytes]:
+    words = [sys.executable, "-m", "horoball", *map(str, arguments)]
+    return subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+
+
+def whole(folder: str) -> int:
+    """How many objects of a folder are there, each of which is whole."""
+    seen = 0
+    for path in located(folder).iterdir():
+        if path.name.startswith("run.lock."):
+            continue
+        seen += 1
+        if path.suffix == ".safetensors":
+            load_checkpoint(path)
+        elif path.suffix == ".parquet":
+            assert pq.read_table(path.open_binary()).num_rows > 0
+        else:
+            assert path.suffix in (".json", ".jsonl")
+            for line in path.read_text().splitlines():
+                json.loads(line)
+    return seen
+
+
+def killed(folder: str, *arguments: object) -> list[float]:
+    """Kill a command at random moments, each time from where the last one was; then let it end."""
+    rng, at = np.random.default_rng(0), []
+    for _ in range(KILLS):
+        with command(*arguments) as process:
+            begun, seen = time.monotonic(), whole(folder)
+            # Python and torch take seconds to start: moments are counted from when the run has its folder.
+            while process.poll() is None and not any(
+                "lock" in path.name or path.suffix for path in located(folder).iterdir()
+            ):
+                time.sleep(0.05)
+            time.sleep(float(rng.uniform(0, 6)))
+            at.append(time.monotonic() - begun)
+            process.kill()
+        assert whole(folder) >= seen
+    with command(*arguments) as process:
+        _, said = process.communicate()
+        assert process.returncode == 0, said
+    return at
+
+
+@pytest.fixture
+def rows(s3_server: None, tmp_path: Path) -> Path:
+    path = tmp_path / "rows.csv"
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(20_000, 8)), columns=list("abcdefgh"))
+    frame.to_csv(path, index=False)
+    fsspec.filesystem("s3").pipe_file(f"{URL}/rows.csv", path.read_bytes())
+    return path
+
+
+def test_a_killed_run_is_resumed_and_ends_with_the_same_weights(rows: Path, tmp_path: Path) -> None:
+    options = ["--quiet", "--hidden", 16, "--max-epochs", 40, "--batch-size", 256, "--distance-weight", 0]
+    options += ["--patience", 100, "--validation", 0.1]
+    with command("fit", rows, "-o", tmp_path / "run", *options) as process:
+        assert process.wait() == 0
+    killed(f"{URL}/run", "fit", f"{URL}/rows.csv", "-o", f"{URL}/run", "--resume", *options)
+    ours, theirs = (
+        load_checkpoint(folder / "model.safetensors")[0] for folder in (located(f"{URL}/run"), tmp_path / "run")
+    )
+    assert ours.keys() == theirs.keys()
+    assert all(torch.equal(ours[name], theirs[name]) for name in ours)
+    assert not [path for path in located(f"{URL}/run").iterdir() if "lock" in path.name]
+
+
+def test_a_killed_embedding_is_completed(rows: Path, tmp_path: Path) -> None:
+    with command("fit", rows, "-o", tmp_path / "run", "--quiet", "--hidden", 16, "--max-epochs", 1) as process:
+        assert process.wait() == 0
+    options = ["--quiet", "--file-rows", 500]
+    with command("embed", tmp_path / "run", rows, "-o", tmp_path / "parts", *options) as process:
+        assert process.wait() == 0
+    killed(f"{URL}/parts", "embed", tmp_path / "run", f"{URL}/rows.csv", "-o", f"{URL}/parts", *options)
+    names = sorted(path.name for path in located(f"{URL}/parts").iterdir())
+    assert names == sorted(path.name for path in (tmp_path / "parts").iterdir())
+    for name in names:
+        path = located(f"{URL}/parts/{name}")
+        assert path.read_bytes() == (tmp_path / "parts" / name).read_bytes()
