@@ -94,6 +94,7 @@ CASES: list[tuple[str, dict[str, str], list[object]]] = [
     ("tree", {"run": "run", "data": "rows.csv", "output": "new/tree.nwk"}, ["--draws", 0]),
     ("tree", {"run": "rows.csv", "output": "new/tree.html"}, ["--draws", 0, "--label", "kind"]),
     ("place", {"run": "run", "data": "rows.csv", "output": "new/places.csv"}, []),
+    ("place", {"run": "run", "data": "rows.csv", "output": "new/places"}, ["--quiet"]),
     ("graph fit", {"edges": "edges.csv", "output": "new/graph"}, ["--quiet", "--max-epochs", 2]),
     (
         "graph fit",
