@@ -66,11 +66,11 @@ def test_a_batch_of_mostly_new_cells_is_warned_of() -> None:
 def test_a_reference_of_one_batch_promises_nothing() -> None:
     rng = np.random.default_rng(3)
     cells = Judged(rng.poisson(1.0, (120, 20)), rng.normal(size=(120, 20)), np.zeros(120, np.int64))
-    with pytest.warns(UserWarning, match="one batch, .* no rate can be promised"):
+    with pytest.warns(UserWarning, match="fewer than two batches of 50 cells, .* no rate can be promised"):
         found = batches_surprise(cells, most=60)
     assert [len(one) for one in found] == [60]
     small = cells._replace(batch=np.arange(120) % 4)
-    with pytest.warns(UserWarning, match="one batch"):
+    with pytest.warns(UserWarning, match="fewer than two batches"):
         assert [len(one) for one in batches_surprise(small, most=200)] == [120]  # none of them is large enough
 
 

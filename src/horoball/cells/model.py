@@ -431,7 +431,7 @@ class CellModel(ExpressionModel):
 
         Example:
             >>> from horoball.cells import fit, simulate
-            >>> cells = simulate(depth=2, cells=60, genes=30)
+            >>> cells = simulate(depth=2, cells=120, genes=30)
             >>> model = fit(cells, batch_key="batch", max_epochs=1, hidden=(8,))
             >>> new = simulate(depth=2, cells=20, genes=30, seed=1)
             >>> new.obs["batch"] = "later"

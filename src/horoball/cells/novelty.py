@@ -133,8 +133,9 @@ def batches_surprise(reference: Judged, most: int, seed: int = 0) -> list[np.nda
     large = [number for number in np.unique(batch) if (batch == number).sum() >= _LEAST]
     if len(large) < 2:
         warnings.warn(
-            "Novelty: the reference has one batch, so nothing is known of how batches differ, and no rate can be "
-            "promised: any share of the known cells of a new batch may be above 0.95. Fit several batches.",
+            f"Novelty: the reference has fewer than two batches of {_LEAST} cells, so nothing is known of how batches "
+            "differ, and no rate can be promised: any share of the known cells of a new batch may be above 0.95. Fit "
+            "several batches.",
             stacklevel=5,
         )
     if not large:

@@ -280,7 +280,7 @@ def map_query(
 
     Example:
         >>> from horoball.cells import fit, simulate
-        >>> cells = simulate(depth=2, cells=60, genes=30)
+        >>> cells = simulate(depth=2, cells=120, genes=30)
         >>> run = fit(cells, batch_key="batch", max_epochs=1, hidden=(8,)).run
         >>> new = simulate(depth=2, cells=20, genes=30, seed=1)
         >>> _ = map_query(run, new, cells, n_neighbors=None)

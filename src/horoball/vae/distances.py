@@ -232,9 +232,9 @@ class DistanceTerm(nn.Module):
 
         Example:
             >>> DistanceTerm().among(torch.tensor([[0.0, 3.0], [1.0, 2.0], [3.0, 0.0]]))[1]
-            tensor([[inf, 0.5000, 3.0000],
-                    [0.5000, inf, 2.5000],
-                    [3.0000, 2.5000, inf]])
+            tensor([[   inf, 0.5000, 3.0000],
+                    [0.5000,    inf, 2.5000],
+                    [3.0000, 2.5000,    inf]])
         """
         others = torch.arange(len(g), device=g.device)
         if len(g) > _MANY_AT_ONCE * self.at_once:  # the cost of a step stays linear in its rows
