@@ -78,12 +78,14 @@ def test_the_page_on_commands_has_every_option_with_a_default_of_the_model(secti
 def test_what_help_says_of_automatic_defaults_is_what_is_chosen() -> None:
     said = {option.name: default_of(option) for option in command("fit").params}
     cells, batches = kinds.CELLS, request._MAP_BATCHES
-    assert said["max_epochs"].startswith(f"auto, {request._LAID_OUT_STEPS} steps for maps, ")
+    least, *_, longest = request._LAID_OUT_STEPS
+    assert said["max_epochs"].startswith(f"auto, {least} to {longest} steps for maps, ")
     most = f"; {request._CELL_STEPS:,} steps and at most {TrainConfig.max_epochs} epochs for cells"
     assert said["max_epochs"].endswith(most)
+    slow, *_, fast = sorted(request._LAID_OUT_RATES)
     rows = f"auto, {batches[0]} to {batches[-1]} by the number of rows; {cells.batch_size} for cells"
     assert said["batch_size"] == rows
-    assert said["learning_rate"] == f"auto, {request._MAP_RATE} for maps and {TrainConfig.learning_rate} otherwise"
+    assert said["learning_rate"] == f"auto, {slow} or {fast} for maps and {TrainConfig.learning_rate} otherwise"
     patience = ["0", str(TrainConfig.patience), str(config._PATIENCE_STEPS)]  # for maps; epochs; steps
     assert re.findall(r"\d+", said["patience"]) == patience
     width, many = request._MAP_WIDTH, request._MANY_ROWS

@@ -117,7 +117,7 @@ class FitOptions(TypedDict, total=False):
         int | str | None,
         Help(
             "Maximum number of epochs. Useful: 50 to 500.",
-            "auto, 400 steps for maps, otherwise until the validation loss stops falling; "
+            "auto, 100 to 400 steps for maps, otherwise until the validation loss stops falling; "
             "15,000 steps and at most 200 epochs for cells",
         ),
     ]
@@ -132,7 +132,7 @@ class FitOptions(TypedDict, total=False):
         float | str | None,
         Help(
             "Learning rate of Adam. Larger values train faster, until training diverges. Useful: 1e-4 to 1e-2.",
-            "auto, 0.01 for maps and 0.001 otherwise",
+            "auto, 0.01 or 0.02 for maps and 0.001 otherwise",
         ),
     ]
     validation: Annotated[

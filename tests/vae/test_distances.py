@@ -93,7 +93,7 @@ def test_rows_of_a_step_are_compared_through_the_landmark_nearest_to_either() ->
 
 def test_every_category_has_landmarks_and_many_rows_go_by_a_sample(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(layout, "_ALL", 100)
-    monkeypatch.setattr(layout, "_SOME", 60)
+    monkeypatch.setattr(layout, "LANDMARKS", 60)
     rng = np.random.default_rng(0)
     x = rng.normal(size=(800, 3)).astype(np.float32)
     batches = Covariates.of({"batch": np.repeat(["a", "b"], [780, 20])})

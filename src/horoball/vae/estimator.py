@@ -92,13 +92,13 @@ class PoincareVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TakesRows):
             Useful: 0 to 10 per feature.
         locality: From global to local: the share of neighbors in the layout, the rest is that of distances. 0 keeps
             large distances and the layout of groups, 1 keeps nearest neighbors and the finest groups. Useful: 0 to 1.
-        max_epochs: Maximum number of epochs. "auto" gives a map as many as have 400 steps; other models train until
-            the validation loss stops falling, or for 200 epochs if no rows are held out. Useful: 50 to 500.
+        max_epochs: Maximum number of epochs. "auto" gives a map as many as have 100 to 400 steps; other models train
+            until the validation loss stops falling, or for 200 epochs if no rows are held out. Useful: 50 to 500.
         batch_size: Rows per training step. Larger batches make epochs faster and the steps fewer and less noisy. "auto"
             is 128 to 1024 for maps, by the number of rows, and 128 otherwise. Useful: 32 to 4096.
-        learning_rate: Learning rate of Adam. Larger values train faster, until training diverges. "auto" is 0.01 for
-            maps and 0.001 otherwise; that of a map rises first, and falls to a fiftieth by the last epoch. Useful:
-            1e-4 to 2e-2.
+        learning_rate: Learning rate of Adam. Larger values train faster, until training diverges. "auto" is 0.01, or
+            0.02 below 2,000 rows, for maps and 0.001 otherwise; that of a map rises first, and falls to a fiftieth by
+            the last epoch. Useful: 1e-4 to 2e-2.
         validation_fraction: Fraction of the rows held out for early stopping; 0 trains on all rows for `max_epochs`.
             Useful: 0.05 to 0.2.
         patience: Epochs without a lower validation loss before training stops; 0 never stops early. Larger values train

@@ -18,9 +18,19 @@ from horoball.geometry.ball import PoincareBall
 from horoball.tables.geodesics import AXES, Neighborhood, count_axes, neighbor_graph, shortest_paths
 from horoball.tables.table import ArrayTable, Table
 from horoball.training.progress import counted
-from horoball.vae.distances import ChordPoints, DistanceTerm, mean_distance_term, mean_neighbor_term
+from horoball.vae.descent import Descent, Terms
+from horoball.vae.distances import DistanceTerm
 
-__all__ = ["Surveyed", "in_medians", "layout", "rise_and_fall", "searches_all_pairs", "surveyed", "with_landmarks"]
+__all__ = [
+    "LANDMARKS",
+    "Surveyed",
+    "in_medians",
+    "layout",
+    "rise_and_fall",
+    "searches_all_pairs",
+    "surveyed",
+    "with_landmarks",
+]
 
 _WARMUP = 0.05  # part of the steps in which the rate rises
 _LAST = 0.02  # what is left of it at the end
@@ -39,7 +49,7 @@ def rise_and_fall(rate: float, part: float) -> float:
 _MAX_MULTIPLICATIONS = 1e12  # of a search for nearest neighbors, some ten seconds
 _ALL = 2048  # rows up to which every row is a landmark
 _AT_ONCE = 128  # landmarks that a step compares
-_SOME = 512  # landmarks of more rows: 2 kB a row
+LANDMARKS = 512  # landmarks of more rows, and of a layout: 2 kB a row
 _FEW = 128  # landmarks where not all pairs are searched, as there are many rows
 _OF_EACH = 8  # landmarks that a category has at least, if it has as many rows
 _SAMPLE = 20_000  # rows whose graph stands for that of all where these are too many
@@ -79,6 +89,7 @@ def surveyed(
     log: bool = False,
     library: bool = False,
     view: Callable[[torch.Tensor], torch.Tensor] | None = None,
+    most: int = _ALL,
     seed: int = 0,
 ) -> Surveyed:
     """Distances in the data, which a map is compared with.
@@ -97,6 +108,7 @@ def surveyed(
         library: Whether rows are shares of a library; distances are then measured along their main axes, see
             `count_axes`, and a sparse table stays sparse.
         view: Makes points of the rows of a mixed table, between which distances are measured.
+        most: Rows up to which all are landmarks.
         seed: Seed of the sample.
 
     Example:
@@ -119,8 +131,8 @@ def surveyed(
     index = np.arange(table.rows) if candidates is None else np.sort(candidates)
     group = None if table.covariates is None else table.covariates.groups
     all_pairs = searches_all_pairs(table, library=library)
-    if len(index) > _ALL:
-        index = _landmarks(index, group, _SOME if all_pairs else _FEW, seed)
+    if len(index) > most:
+        index = _landmarks(index, group, LANDMARKS if all_pairs else _FEW, seed)
     rows = np.arange(table.rows) if all_pairs else np.union1d(index, _some(table.rows, seed))
     graph = _graph(points[rows], neighbors, None if group is None else group[rows])
     lengths = shortest_paths(graph, np.searchsorted(rows, index)).T
@@ -220,6 +232,7 @@ _DISTANCES_FIRST = 0.2  # part of the steps with the distance term alone
 _CROWD, _ROWS_PER_CROWD = 10.0, 100.0  # weight of the crowd: groups of more rows are finer, as a share of all
 _AXES = 256  # landmarks that main axes are taken from, at most
 _LANDMARKS_AT_ONCE = 64  # landmarks, and rows in the crowd, of a step
+_KEPT, _KEPT_SQUARE, _SMALL = 0.9, 0.999, 1e-8  # of Adam
 
 
 def layout(
@@ -257,32 +270,37 @@ def layout(
         torch.Size([60, 2])
     """
     rng = np.random.default_rng(seed)
-    neighbors, rows, marks = Neighborhood.of_graph(graph), len(lengths), torch.from_numpy(landmarks)
+    neighbors, rows, fixed = Neighborhood.of_graph(graph), len(lengths), PoincareBall(ball.c_value)
     by_landmark = lengths.mT.contiguous()  # a step takes whole rows of it
-    z = torch.nn.Parameter(_main_axes(lengths, d) if start is None else start.float().clone())
-    scales = [torch.nn.Parameter(torch.zeros(())) for _ in range(2)]  # logarithms: of distances, of the kernel
-    groups = [{"params": [z], "lr": _RATE}, {"params": scales, "lr": _SCALE_RATE}]
-    crowd = max(_CROWD, rows / _ROWS_PER_CROWD)
-    optimizer = torch.optim.Adam(groups, fused=True)
+    z = _main_axes(lengths, d) if start is None else start.detach().float()
+    # Coordinates, and logarithms of the two scales, in one row: Adam is then some operations for all of them.
+    held = torch.cat((z.flatten(), z.new_zeros(2)))
+    grad, first, second = (torch.zeros_like(held) for _ in range(3))
+    z, at_once = held[:-2].view(rows, d), min(len(landmarks), _LANDMARKS_AT_ONCE)
     for step in counted("Layout", _STEPS):
         part = step / _STEPS
-        optimizer.param_groups[0]["lr"] = rise_and_fall(_RATE, part)
         weight = locality if part >= _DISTANCES_FIRST else 0.0
-        with torch.enable_grad():
-            points = ChordPoints(ball, z)
-            index = torch.from_numpy(rng.choice(len(marks), min(len(marks), _LANDMARKS_AT_ONCE), replace=False))
-            square = points.take(marks[index]).between(points)
-            loss = (1 - weight) * mean_distance_term(square, by_landmark[index], scales[0], ball.c_value)
-            if weight > 0:
-                # Others than the landmarks, too: rows that are in no crowd would not move apart.
-                others = torch.from_numpy(rng.choice(rows, min(rows, _LANDMARKS_AT_ONCE), replace=False))
-                near = points.paired(points.take(torch.from_numpy(neighbors.drawn(rng))))
-                far = points.take(others).between(points)
-                loss = loss + weight * mean_neighbor_term(near, far, scales[1], crowd)
-            optimizer.zero_grad()
-            loss.backward()
-        optimizer.step()
-    return z.detach()
+        index = rng.choice(len(landmarks), at_once, replace=False)
+        # Others than the landmarks, too: rows that are in no crowd would not move apart.
+        others = rng.choice(rows, min(rows, _LANDMARKS_AT_ONCE), replace=False)
+        terms = Terms(
+            torch.from_numpy(landmarks[index]),
+            by_landmark[torch.from_numpy(index)],
+            1 - weight,
+            torch.from_numpy(neighbors.drawn(rng)),
+            torch.from_numpy(others),
+            max(_CROWD, rows / _ROWS_PER_CROWD),
+            weight,
+        )
+        pull = Descent(fixed, z).pull(terms, *held[-2:].tolist())
+        grad[:-2] = pull.z.flatten()
+        grad[-2:] = torch.tensor((pull.distances, pull.kernel))
+        first.lerp_(grad, 1 - _KEPT)
+        second.mul_(_KEPT_SQUARE).addcmul_(grad, grad, value=1 - _KEPT_SQUARE)
+        move = first / (second / (1 - _KEPT_SQUARE ** (step + 1))).sqrt_().add_(_SMALL) / (1 - _KEPT ** (step + 1))
+        held[:-2] -= rise_and_fall(_RATE, part) * move[:-2]
+        held[-2:] -= _SCALE_RATE * move[-2:]
+    return z.clone()
 
 
 def _main_axes(lengths: Tensor, d: int) -> Tensor:

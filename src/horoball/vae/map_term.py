@@ -32,14 +32,21 @@ from horoball.training.config import TrainConfig
 from horoball.training.progress import counted
 from horoball.vae.distances import DistanceTerm, PlaceTerm
 from horoball.vae.encoder import Encoder
-from horoball.vae.layout import in_medians, layout, rise_and_fall, searches_all_pairs, surveyed, with_landmarks
+from horoball.vae.layout import (
+    LANDMARKS,
+    in_medians,
+    layout,
+    rise_and_fall,
+    searches_all_pairs,
+    surveyed,
+    with_landmarks,
+)
 from horoball.vae.model import VAE
 from horoball.vae.run import Run
 
 __all__ = ["SampledTable", "head_start", "with_map_term", "with_sample"]
 
 _SAMPLE = 8192  # rows: a search in them takes about as long as a step
-_LANDMARKS = 512
 _NEAREST = 15  # rows of the sample that a geodesic may begin with
 
 Points = Callable[[Tensor], Tensor]
@@ -76,7 +83,7 @@ def with_sample(
     sample = _drawn(rows, rng)
     at = points(sample)
     graph = neighbor_graph(at.numpy(), neighbors)
-    landmarks = np.sort(rng.choice(len(sample), min(len(sample), _LANDMARKS), replace=False))
+    landmarks = np.sort(rng.choice(len(sample), min(len(sample), LANDMARKS), replace=False))
     lengths, unit = in_medians(shortest_paths(graph, landmarks).T)
     at = at / unit
     term: DistanceTerm | PlaceTerm
@@ -198,7 +205,7 @@ def with_map_term(run: Run, table: Table, *, warm: bool) -> tuple[Table, Table |
         options: dict[str, Any] = {"library": model.library, "view": kind.map_points(run)}
         term: DistanceTerm | PlaceTerm
         if laid_out:
-            found = surveyed(seen, candidates=candidates, **options)
+            found = surveyed(seen, candidates=candidates, most=LANDMARKS, **options)
             x = torch.cat(list(found.table.blocks()))
             term, seen = PlaceTerm(), found.table.beside(places(x, found.graph, found.lengths, found.landmarks))
         else:
@@ -210,7 +217,8 @@ def with_map_term(run: Run, table: Table, *, warm: bool) -> tuple[Table, Table |
     return with_sample(*parts, points, seed=config.seed, places=places if laid_out else None)
 
 
-_EPOCHS = 160
+_EPOCHS = 80
+_MANY_ROWS = 2000  # from which it takes twice as many: layouts have details that are harder to learn
 _MOST = 6000  # steps
 _RATE = 0.01  # learning rate at its highest
 _BLUR = 0.5  # of the distance to the nearest row
@@ -220,7 +228,7 @@ _PROBES, _AMONG = 256, 8192  # rows whose nearest is looked for, and among how m
 def head_start(model: VAE, table: Table, config: TrainConfig) -> None:
     """Train the encoder of a model to put rows where a layout has them.
 
-    It takes 160 epochs, or 6,000 steps where these are fewer.
+    It takes 80 epochs, twice as many of 2,000 rows or more, and 6,000 steps at most.
 
     Args:
         model: The model, trained in place.
@@ -240,7 +248,8 @@ def head_start(model: VAE, table: Table, config: TrainConfig) -> None:
     model.to(device)
     encoder, generator = cast(Encoder, model.encoder), generator_for(config.seed)
     term, optimizer = PlaceTerm(), torch.optim.Adam(encoder.parameters(), fused=True)
-    steps = min(_MOST, _EPOCHS * table.steps(Order(config.batch_size, config.seed)))
+    epochs = _EPOCHS if table.rows < _MANY_ROWS else 2 * _EPOCHS
+    steps = min(_MOST, epochs * table.steps(Order(config.batch_size, config.seed)))
     noise = _BLUR * _spacing(encoder, table, config, device)
     for step, (x, places) in zip(counted("Head start", steps), _batches(table, config), strict=False):
         optimizer.param_groups[0]["lr"] = rise_and_fall(_RATE, step / steps)

@@ -149,12 +149,14 @@ class TableRecord(FitRecord):
 
 _log = logging.getLogger("horoball")
 _MIN_ROWS_FOR_DISTANCES = 50  # rows below which a graph of 20 neighbors says nothing
-_MAP_STEPS, _LAID_OUT_STEPS = 1000, 400  # of a map; of one whose encoder has learned a layout before
+_MAP_STEPS = 1000  # of a map
+_LAID_OUT_ROWS = (1000, 2000)  # from which a map whose encoder has learned a layout takes the next of
+_LAID_OUT_STEPS, _LAID_OUT_RATES = (100, 200, 400), (0.02, 0.02, 0.01)  # steps and learning rates
 _CELL_STEPS = 15_000
 _MAP_WIDTH = 256  # of the hidden layers of a map
 _MAP_RATE = 0.01  # learning rate
 _MAP_SCHEDULE = {"warmup": 0.1, "decay": 0.02, "scale_rate": 5.0}  # of the learning rate
-_LAID_OUT_SCHEDULE = {"encoder_rate": 0.2}  # and where it has only to keep what it has learned
+_ENCODER_RATE = 0.002  # of an encoder that has only to keep what it has learned
 _MAP_ROWS, _MAP_BATCHES = (1000, 8000, 40_000), (128, 256, 512, 1024)  # rows from which batches are larger
 _MANY_ROWS = 8000  # from which the layout has details that take a third layer to learn
 _NO_LIMIT = 10_000  # epochs: training stops by itself before
@@ -239,7 +241,9 @@ def pace(table: Table, training: dict[str, Any]) -> dict[str, Any]:
     drawn = training["distance_weight"] > 0
     laid_out = drawn and table.covariates is None and training.get("locality", TABLES.locality) > 0
     batch = _MAP_BATCHES[int(np.searchsorted(_MAP_ROWS, table.rows, "right"))] if drawn else TrainConfig.batch_size
-    chosen = {"batch_size": batch, "learning_rate": _MAP_RATE if drawn else TrainConfig.learning_rate}
+    size = int(np.searchsorted(_LAID_OUT_ROWS, table.rows, "right"))
+    rate = _LAID_OUT_RATES[size] if laid_out else _MAP_RATE if drawn else TrainConfig.learning_rate
+    chosen: dict[str, Any] = {"batch_size": batch, "learning_rate": rate}
     chosen |= {"patience": 0 if drawn else TrainConfig.patience}
     given: dict[str, Any] = {}
     for name in (*chosen, "max_epochs"):
@@ -247,10 +251,10 @@ def pace(table: Table, training: dict[str, Any]) -> dict[str, Any]:
         given |= {} if auto else {name: TrainConfig.checked(name, value)}
     held = int(table.rows * TrainConfig.checked("validation", training.get("validation", TrainConfig.validation)))
     steps = max(1, math.ceil((table.rows - held) / given.get("batch_size", batch)))
-    wanted = _LAID_OUT_STEPS if laid_out else _MAP_STEPS
+    wanted = _LAID_OUT_STEPS[size] if laid_out else _MAP_STEPS
     chosen["max_epochs"] = math.ceil(wanted / steps) if drawn else _NO_LIMIT if held else TrainConfig.max_epochs
     if drawn and "learning_rate" not in given:  # a rate that is given stays as it is
-        schedule = _MAP_SCHEDULE | (_LAID_OUT_SCHEDULE if laid_out else {})
+        schedule = _MAP_SCHEDULE | ({"encoder_rate": _ENCODER_RATE / rate} if laid_out else {})
         chosen |= {name: value for name, value in schedule.items() if name not in training}
     return chosen | given
 
