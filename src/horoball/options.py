@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple, TypedDict, TypeVar, cas
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-__all__ = ["FitOptions", "GraphOptions", "Help", "ReadingOptions", "TreeOptions", "given", "help_of"]
+__all__ = ["MAX_LEAVES", "FitOptions", "GraphOptions", "Help", "ReadingOptions", "TreeOptions", "given", "help_of"]
 
 
 class Help(NamedTuple):
@@ -208,6 +208,9 @@ class GraphOptions(TypedDict, total=False):
     device: _Device
     precision: _Precision
     seed: _Seed
+
+
+MAX_LEAVES = 2_000  # rows that are leaves themselves; of more, micro-clusters are
 
 
 class TreeOptions(TypedDict, total=False):

@@ -13,7 +13,7 @@ from torch import Tensor
 from horoball.hierarchy.delta import fixed_sample
 from horoball.hierarchy.space import Space
 from horoball.likelihoods.counts import Counts
-from horoball.options import TreeOptions
+from horoball.options import MAX_LEAVES, TreeOptions
 from horoball.tables.frames import index_of
 from horoball.tables.numbers import check_unmasked
 from horoball.tables.scaling import summarize
@@ -28,7 +28,6 @@ from horoball.trees.verdict import ANSWERS, Verdict
 
 __all__ = ["grow", "tree", "verdict"]
 
-MAX_LEAVES = 2_000  # rows that are leaves themselves; of more, micro-clusters are
 _MOST_DISTANCES = 20_000  # leaves of a tree of distances, which have no micro-clusters: 1.6 GB
 _RELATED = "columns that others say something about"
 _SHARES = "square roots of shares"

@@ -16,7 +16,7 @@ from torch import Tensor
 from horoball.geometry.coordinates import frozen
 from horoball.geometry.manifold import curvatures
 from horoball.geometry.random import generator_for, seed_from, shared
-from horoball.options import FitOptions, TreeOptions
+from horoball.options import MAX_LEAVES, FitOptions, TreeOptions
 from horoball.storage.checkpoint import check_fields, reject_incomplete
 from horoball.storage.settings import Range, Settings, called
 from horoball.storage.stores import located
@@ -26,11 +26,6 @@ from horoball.training.bounds import PRIOR_SHARE, iwae
 from horoball.training.config import TrainConfig
 from horoball.training.progress import watched
 from horoball.training.state import PLACES
-from horoball.trees.grow import MAX_LEAVES
-from horoball.trees.levels import Levels
-from horoball.trees.placement import Placed, Placer
-from horoball.trees.taxonomy import NameGroup, Taxonomy
-from horoball.trees.tree import Tree
 from horoball.vae.kinds import TABLES
 from horoball.vae.model import VAE, ModelConfig
 from horoball.vae.options import stored_options, table_fit
@@ -38,9 +33,12 @@ from horoball.vae.parts import Parts, named
 from horoball.vae.rows import TakesRows
 from horoball.vae.run import Run
 from horoball.vae.train import train
-from horoball.vae.tree import load_places, places_of, save_places, table_points, table_taxonomy, table_tree
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # trees are imported when one is asked for: a fit needs none
+    from horoball.trees.levels import Levels
+    from horoball.trees.placement import Placed, Placer
+    from horoball.trees.taxonomy import NameGroup, Taxonomy
+    from horoball.trees.tree import Tree
     from horoball.viewer.disc import View
 
 __all__ = ["PoincareVAE"]
@@ -509,6 +507,8 @@ class PoincareVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TakesRows):
             >>> PoincareVAE(max_epochs=5, hidden=(32,), random_state=0).fit(x).tree(x, draws=10).leaves
             75
         """
+        from horoball.vae.tree import table_tree
+
         run, table = self.run_checked(), self._table(X)
         if names is None and labels is None and (index := index_of(X)) is not None:
             names = [str(label) for label in index]
@@ -551,6 +551,8 @@ class PoincareVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TakesRows):
             >>> model.place(np.kron(np.eye(3), np.ones((1, 5)))).deepest()
             ['cat', 'dog', 'oak']
         """
+        from horoball.vae.tree import places_of, table_taxonomy, table_tree
+
         run, table, seed = self.run_checked(), self._table(X), seed_from(random_state)
         found = table_tree(run, table, draws=draws, seed=seed) if tree is None else tree
         made = replace(table_taxonomy(run, table, found, levels, texts=texts, name=name), index=index_of(X))
@@ -571,6 +573,8 @@ class PoincareVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TakesRows):
             X: Rows, shape (n, features).
             coverage: That probability, between 0 and 1. Larger is less deep. Useful: 0.8 to 0.95.
         """
+        from horoball.vae.tree import table_points
+
         if not hasattr(self, "places_"):
             raise ValueError("There are no groups to place rows in. Make them first: model.taxonomy(X).")
         placed = self.places_.place(table_points(self.run_checked(), self._table(X)), coverage)
@@ -632,6 +636,8 @@ class PoincareVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TakesRows):
             params[kind] = getattr(run.record.model, kind)
         replace(run, record=run.record.replace(estimator=params)).save(folder)
         if hasattr(self, "places_"):
+            from horoball.vae.tree import save_places
+
             save_places(self.places_, run, folder)
 
     @classmethod
@@ -650,6 +656,8 @@ class PoincareVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TakesRows):
         described = [column.name for column in run.record.columns_of.columns]
         estimator._remember(described or run.columns)
         if (folder / PLACES).exists():
+            from horoball.vae.tree import load_places
+
             estimator.places_ = load_places(folder, run)
         return estimator
 

@@ -19,7 +19,6 @@ from horoball.tables.read import KINDS
 from horoball.tables.schema import Column, Feature, Schema
 from horoball.tables.table import Table
 from horoball.training.config import TrainConfig
-from horoball.trees.taxonomy import LATER, MISSING
 from horoball.vae.encoder import ColumnView, Encoder, network_input
 from horoball.vae.model import VAE, ModelConfig, ModelFields
 from horoball.vae.residuals import even_columns
@@ -244,6 +243,8 @@ class Mixed(Kind):
 
     def marks(self, table: Table) -> tuple[np.ndarray, list[str]] | None:
         """Where values are missing, and the places on circles: a month, a weekday, an hour."""
+        from horoball.trees.taxonomy import MISSING  # which only those who name groups import
+
         schema = cast(Schema, table.schema)
         x = torch.cat([block[:, : table.features] for block in table.blocks()]).numpy()
         made: dict[str, np.ndarray] = {}
@@ -286,6 +287,8 @@ def _points_of_circle(column: Column, feature: Feature) -> list[str]:
 
 def _number_names(schema: Schema, owners: list[int]) -> list[str]:
     """A name for each number: the column's own, and the level where there is a number for it; none on a circle."""
+    from horoball.trees.taxonomy import LATER
+
     feature_of: list[tuple[str, tuple[str, ...], bool]] = []
     for column in schema.used:
         for feature in column.features:
