@@ -135,6 +135,7 @@ def _known(line: dict[str, Any]) -> bool:
 def _timed(model: Any, x: np.ndarray) -> tuple[np.ndarray, float]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
+        torch.set_num_threads(1)  # UMAP's numba sets those of OpenMP, which torch shares: they would wait in a loop
         start = time.process_time()
         z = model.fit_transform(x)
         return z, time.process_time() - start

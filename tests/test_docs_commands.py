@@ -40,6 +40,7 @@ NOT_RUN = {
     "OMP_NUM_THREADS=1 python -m quality.mutants": "takes hours",
     "bash .ci/": "run is what runs this test; the others build and install in fresh environments",
     "import ray": "Ray is a gigabyte, and was tried by hand",
+    "from pyspark": "needs a Java runtime; tests/test_engines.py runs its classes where Spark is",
     "import pyro": "Pyro is not among the dependencies, and was tried by hand",
     "from qdrant_client": "qdrant-client is not among the dependencies, and was tried by hand",
 }
@@ -279,7 +280,13 @@ def inline() -> list[tuple[str, str]]:
 def test_a_command_in_prose_exists_with_its_options(page: str, code: str) -> None:
     words = shlex.split(re.sub(r"^.*?(horoball|-m horoball\.cli) ", "", code).partition(" | ")[0])
     command = typer.main.get_command(app)
-    while below(command) and words and not words[0].startswith("-"):
+    while below(command) and words:
+        if words[0].startswith("-"):  # an option of all commands, with its value
+            every_command = {option: not one.is_flag for one in command.params for option in one.opts}
+            if words[0] not in every_command:
+                break
+            words = words[1 + every_command[words[0]] :]
+            continue
         name = words.pop(0)
         assert name in below(command), f"{page}: `{code}`: there is no command {name}."
         command = below(command)[name]

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.autograd.functional import hessian
 
-from horoball import HyperbolicRadius, PoincareBall, RiemannianNormal, WrappedNormal
+from horoball import PoincareBall, RiemannianNormal, WrappedNormal
 from horoball.nn import Gyroplane
 from tests import oracle
 
@@ -117,13 +117,3 @@ def test_torch_func_agrees_with_autograd() -> None:
         jacobian = torch.func.vmap(torch.func.jacrev(f))(z, y)
         expected = torch.stack([torch.autograd.functional.jacobian(lambda p, q=b: f(p, q), a) for a, b in zip(z, y)])  # noqa: B023, B905
         torch.testing.assert_close(jacobian, expected)
-
-
-def test_a_sampler_refuses_a_second_derivative_and_does_not_call_it_zero() -> None:
-    scale = torch.ones((), dtype=torch.float64)
-
-    def sampled(scale: Tensor) -> Tensor:
-        return HyperbolicRadius(3, scale, PoincareBall(1.0)).icdf(torch.tensor(0.3, dtype=torch.float64))
-
-    with pytest.raises(RuntimeError, match="Second derivatives of this operation are not implemented"):
-        hessian(sampled, scale)

@@ -23,7 +23,7 @@ from horoball.tables import ArrayTable, Table, read
 from horoball.training import TrainConfig, loop
 from horoball.training import state as states
 from horoball.training.progress import Silent
-from horoball.vae import VAE, ModelConfig, fit
+from horoball.vae import VAE, ModelConfig, fit, map_term
 from horoball.vae import train as trains
 from horoball.vae.run import Run
 from horoball.vae.train import train as train_run
@@ -171,10 +171,7 @@ def test_another_run_is_refused_before_the_geodesics_are_computed(
     assert "geodesics" not in caplog.text
 
 
-@pytest.mark.parametrize("streamed", [False, True])
-def test_landmarks_are_the_rows_that_are_trained_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, streamed: bool
-) -> None:
+def test_landmarks_are_the_rows_that_are_trained_on(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: dict[str, Any] = {}
 
     def fitted(model: VAE, table: Table, *_: object, term: Any, **__: object) -> states.State:
@@ -182,10 +179,37 @@ def test_landmarks_are_the_rows_that_are_trained_on(
         return states.State()
 
     monkeypatch.setattr(trains, "fit", fitted)
-    table = read(parquet(tmp_path), streamed=True, kind="numbers") if streamed else rows()
-    train_run(table, {"hidden": (16,)}, TrainConfig(distance_weight=10.0))
+    train_run(rows(), {"hidden": (16,)}, TrainConfig(distance_weight=10.0))
     assert len(seen["landmarks"]) > 500
-    gaps = (seen["landmarks"].unsqueeze(1) - seen["rows"]).abs().amax(-1)
+    assert_among(seen["landmarks"], seen["rows"])
+
+
+def test_a_stream_is_compared_with_a_sample_of_the_rows_that_are_trained_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: dict[str, Any] = {}
+
+    def drawn(table: Table, rng: np.random.Generator) -> Tensor:
+        seen["sample"] = sample(table, rng)
+        return seen["sample"]
+
+    def fitted(model: VAE, table: Table, *_: object, term: Any, **__: object) -> states.State:
+        seen.update(rows=torch.cat(list(table.blocks())), landmarks=term.landmarks)
+        return states.State()
+
+    sample = map_term._drawn
+    monkeypatch.setattr(map_term, "_drawn", drawn)
+    monkeypatch.setattr(trains, "fit", fitted)
+    train_run(
+        read(parquet(tmp_path), streamed=True, kind="numbers"), {"hidden": (16,)}, TrainConfig(distance_weight=10.0)
+    )
+    assert seen["landmarks"] is None  # no row stands for others: those of a step are compared with each other
+    assert len(seen["sample"]) > 500
+    assert_among(seen["sample"], seen["rows"])
+
+
+def assert_among(some: Tensor, rows: Tensor) -> None:
+    gaps = (some.unsqueeze(1) - rows).abs().amax(-1)
     assert gaps.amin(1).max() < 1e-5
 
 
