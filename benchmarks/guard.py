@@ -22,7 +22,7 @@ from benchmarks.table import markdown
 from horoball.training import elbo
 from horoball.vae import VAE, ModelConfig
 
-WORSE, TRIES, TURNS = 1.15, 4, 15
+WORSE, TRIES, TURNS = 1.15, 12, 15
 # Medians of six runs with nothing beside, torch 2.13 on an x86 with AVX-512. Lower one when it has become faster;
 # raise one with a reason in the commit.
 REFERENCE = {
