@@ -155,14 +155,7 @@ MODULES, NAMES = _by_old(_MODULES), _by_old(_NAMES)
 
 
 def moved_names(module: str) -> Callable[[str], Any]:
-    """A `__getattr__` for a module that has given names to another.
-
-    Example:
-        >>> moved_names("horoball.training")("wings")
-        Traceback (most recent call last):
-        ...
-        AttributeError: module 'horoball.training' has no attribute 'wings'
-    """
+    """A `__getattr__` for a module that has given names to another."""
 
     def __getattr__(name: str) -> Any:  # noqa: N807  as a module has it
         if f"{module}.{name}" not in NAMES:
@@ -215,11 +208,7 @@ class _OldPaths(Loader):
 
 
 def find_old_paths() -> None:
-    """Let Python find the old paths, after all that it finds without.
-
-    Example:
-        >>> find_old_paths()
-    """
+    """Let Python find the old paths, after all that it finds without."""
     if not any(isinstance(finder, _OldPaths) for finder in sys.meta_path):
         sys.meta_path.append(_OldPaths())
 

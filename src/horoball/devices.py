@@ -13,34 +13,17 @@ _UNKNOWN = 1 << 32  # bytes that a device is taken to have free if it does not s
 
 
 def has_float64(device: torch.device) -> bool:
-    """Whether a device works with float64.
-
-    Example:
-        >>> has_float64(torch.device("cpu")), has_float64(torch.device("mps"))
-        (True, False)
-    """
+    """Whether a device works with float64."""
     return device.type not in WITHOUT_FLOAT64
 
 
 def available() -> list[str]:
-    """Kinds of devices that this machine has and this build of torch knows, the one for "auto" first.
-
-    Example:
-        >>> available()[-1]
-        'cpu'
-    """
+    """Kinds of devices that this machine has and this build of torch knows, the one for "auto" first."""
     return [kind for kind in ("cuda", "mps", "xpu") if _is_there(kind)] + ["cpu"]
 
 
 def check_name(name: str) -> None:
-    """Refuse what is not the name of a device, on any machine.
-
-    Example:
-        >>> check_name("gpu")
-        Traceback (most recent call last):
-        ...
-        ValueError: is "auto", "cpu", "cuda", "mps" or another of torch's devices, got 'gpu'.
-    """
+    """Refuse what is not the name of a device, on any machine."""
     try:
         known = name == "auto" or torch.device(name).type != "meta"
     except RuntimeError:
@@ -50,12 +33,7 @@ def check_name(name: str) -> None:
 
 
 def resolved(name: str) -> torch.device:
-    """The device of a name; "auto" is a GPU if there is one, else the CPU.
-
-    Example:
-        >>> resolved("cpu")
-        device(type='cpu')
-    """
+    """The device of a name; "auto" is a GPU if there is one, else the CPU."""
     if name == "auto":
         return torch.device(available()[0])
     check_name(name)
@@ -69,12 +47,7 @@ def resolved(name: str) -> torch.device:
 
 
 def free_memory(device: torch.device) -> int:
-    """Bytes that a GPU has free, as far as it says; 4 GiB if it does not.
-
-    Example:
-        >>> free_memory(torch.device("meta"))
-        4294967296
-    """
+    """Bytes that a GPU has free, as far as it says; 4 GiB if it does not."""
     module: Any = getattr(torch, device.type, None)
     if hasattr(module, "mem_get_info"):
         return int(module.mem_get_info(device)[0])
@@ -84,12 +57,7 @@ def free_memory(device: torch.device) -> int:
 
 
 def described(name: str) -> dict[str, Any]:
-    """What would be used for a name, and what else there is.
-
-    Example:
-        >>> described("cpu")["device"], described("cpu")["float64"]
-        ('cpu', True)
-    """
+    """What would be used for a name, and what else there is."""
     device = resolved(name)
     module: Any = getattr(torch, device.type, None)
     told: dict[str, Any] = {"device": str(device)}

@@ -28,10 +28,6 @@ def html_table(
         header: Names of the columns; without them, the first cell of each line is its name.
         rest: What the lines that are left out are called.
         of: How many lines there are, if the first 20 alone are given.
-
-    Example:
-        >>> html_table("Tree", [("rows", 3)])
-        '<table><caption...>Tree</caption><tbody><tr><th...>rows</th><td...>3</td></tr></tbody></table>'
     """
     made = [f"<table><caption{_LEFT}>{_text(caption)}</caption>"]
     if header:
@@ -48,12 +44,7 @@ def html_table(
 
 
 def facts_table(caption: str, facts: Mapping[str, object]) -> str:
-    """A table of names and values; those that are None are left out.
-
-    Example:
-        >>> "<td" in facts_table("Tree", {"rows": 3, "support": None})
-        True
-    """
+    """A table of names and values; those that are None are left out."""
     return html_table(caption, [(name, value) for name, value in facts.items() if value is not None])
 
 

@@ -17,12 +17,7 @@ __all__ = ["MAX_LEAVES", "FitOptions", "GraphOptions", "Help", "ReadingOptions",
 
 
 class Help(NamedTuple):
-    """What an option does, and its default in words.
-
-    Example:
-        >>> print(Help("Weight of the KL divergence.", "1.0"))
-        Weight of the KL divergence. [default: 1.0]
-    """
+    """What an option does, and its default in words."""
 
     does: str
     default: str
@@ -49,11 +44,7 @@ _Seed = Annotated[int | None, Help("Seed of all random numbers.", "0")]
 
 
 class FitOptions(TypedDict, total=False):
-    """Options of a fit to a table. One that is not given has the default of the rows' kind.
-
-    Example:
-        >>> options: FitOptions = {"d": 2, "c": "learn"}
-    """
+    """Options of a fit to a table. One that is not given has the default of the rows' kind."""
 
     d: _Dimension
     c: _Curvature
@@ -151,11 +142,7 @@ class FitOptions(TypedDict, total=False):
 
 
 class GraphOptions(TypedDict, total=False):
-    """Options of a fit to a graph. One that is not given has the default of the encoder.
-
-    Example:
-        >>> options: GraphOptions = {"d": 2, "encoder": "gcn"}
-    """
+    """Options of a fit to a graph. One that is not given has the default of the encoder."""
 
     d: _Dimension
     c: _Curvature
@@ -214,11 +201,7 @@ MAX_LEAVES = 2_000  # rows that are leaves themselves; of more, micro-clusters a
 
 
 class TreeOptions(TypedDict, total=False):
-    """How a tree is made; `horoball.trees.tree` describes each.
-
-    Example:
-        >>> options: TreeOptions = {"root": "midpoint", "draws": 50}
-    """
+    """How a tree is made; `horoball.trees.tree` describes each."""
 
     labels: ArrayLike | None
     names: Sequence[str] | None
@@ -231,11 +214,7 @@ class TreeOptions(TypedDict, total=False):
 
 
 class ReadingOptions(TypedDict, total=False):
-    """How rows are read; `horoball.tables.read` describes each.
-
-    Example:
-        >>> options: ReadingOptions = {"kind": "counts", "drop": ["id"]}
-    """
+    """How rows are read; `horoball.tables.read` describes each."""
 
     kind: str
     ids: str | None
@@ -251,21 +230,11 @@ _Options = TypeVar("_Options", FitOptions, GraphOptions)
 
 
 def given(options: _Options) -> _Options:
-    """The options that are not None, as those of a command are that nobody gave.
-
-    Example:
-        >>> given({"d": 2, "c": None})
-        {'d': 2}
-    """
+    """The options that are not None, as those of a command are that nobody gave."""
     return cast(_Options, {name: value for name, value in options.items() if value is not None})
 
 
 def help_of(name: str, options: type = FitOptions) -> str:
-    """What the command says of an option.
-
-    Example:
-        >>> help_of("beta", GraphOptions)[-35:]
-        '10. [default: 1.0; 0.1 if directed]'
-    """
+    """What the command says of an option."""
     (said,) = get_type_hints(options, include_extras=True)[name].__metadata__
     return str(said)

@@ -194,15 +194,7 @@ class Registry(Generic[T]):
 
 
 def lacking(part: object, protocol: type) -> list[str]:
-    """The public members of a protocol that an object has not, in alphabetical order.
-
-    Example:
-        >>> from typing import Protocol
-        >>> class Named(Protocol):
-        ...     name: str
-        >>> lacking(3, Named)
-        ['name']
-    """
+    """The public members of a protocol that an object has not, in alphabetical order."""
     bases = [base for base in protocol.__mro__ if getattr(base, "_is_protocol", False)]
     names = {name for base in bases for name in (*vars(base), *vars(base).get("__annotations__", ()))}
     return sorted(name for name in names if not name.startswith("_") and not hasattr(part, name))
@@ -213,43 +205,24 @@ def require_anndata() -> Any:
 
     Raises:
         ImportError: It is not installed; the message says how to install it.
-
-    Example:
-        >>> require_anndata().AnnData.__name__
-        'AnnData'
     """
     return _required("anndata", "Cells need anndata", "cells")
 
 
 def require_faiss() -> Any:
-    """The module faiss, from the extra `search`.
-
-    Example:
-        >>> require_faiss().IndexFlatIP(3).d
-        3
-    """
+    """The module faiss, from the extra `search`."""
     return _required("faiss", "Search needs FAISS", "search")
 
 
 def require_geoopt() -> Any:
-    """The module geoopt, from the extra `benchmarks`.
-
-    Example:
-        >>> require_geoopt().Manifold.__name__
-        'Manifold'
-    """
+    """The module geoopt, from the extra `benchmarks`."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # of torch.jit.script, at import
         return _required("geoopt", "GeooptBall needs geoopt", "benchmarks")
 
 
 def require_openpyxl() -> Any:
-    """The module openpyxl, from the extra `excel`.
-
-    Example:
-        >>> callable(require_openpyxl)
-        True
-    """
+    """The module openpyxl, from the extra `excel`."""
     return _required("openpyxl", "Spreadsheets (.xlsx) need openpyxl", "excel")
 
 
@@ -258,10 +231,6 @@ def require_pandas() -> Any:
 
     Raises:
         ImportError: It is not installed; the message says how to install it.
-
-    Example:
-        >>> require_pandas().DataFrame.__name__
-        'DataFrame'
     """
     try:
         return importlib.import_module("pandas")
@@ -270,22 +239,12 @@ def require_pandas() -> Any:
 
 
 def require_pyplot() -> Any:
-    """The module matplotlib.pyplot, from the extra `plot`.
-
-    Example:
-        >>> require_pyplot().__name__
-        'matplotlib.pyplot'
-    """
+    """The module matplotlib.pyplot, from the extra `plot`."""
     return _required("matplotlib.pyplot", "Plots need matplotlib", "plot")
 
 
 def require_networkx() -> Any:
-    """The module networkx, which comes with the extra `graph`.
-
-    Example:
-        >>> require_networkx().DiGraph().number_of_nodes()
-        0
-    """
+    """The module networkx, which comes with the extra `graph`."""
     return _required("networkx", "A networkx graph needs networkx", "graph")
 
 
@@ -294,10 +253,6 @@ def require_geometric(module: str) -> Any:
 
     Args:
         module: Its name below `torch_geometric`.
-
-    Example:
-        >>> require_geometric("nn").GCNConv.__name__
-        'GCNConv'
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # torch_geometric calls the deprecated torch.jit.script when it is imported
@@ -330,10 +285,5 @@ TABLE_FORMATS = {
 
 
 def one_of(endings: list[str]) -> str:
-    """Endings as words of a sentence.
-
-    Example:
-        >>> one_of([".csv", ".npy", ".h5ad"])
-        '.csv, .npy or .h5ad'
-    """
+    """Endings as words of a sentence."""
     return " or ".join(filter(None, [", ".join(endings[:-1]), endings[-1]]))

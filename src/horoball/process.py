@@ -59,11 +59,6 @@ def stop_requested() -> Iterator[Callable[[], bool]]:
 
     A signal that comes after the last question is not lost: the block then ends with KeyboardInterrupt. SIGHUP, which
     a terminal sends when it is closed, stays ignored where it is: under nohup.
-
-    Example:
-        >>> with stop_requested() as stop:
-        ...     stop()
-        False
     """
     asked: list[int] = []
     previous: dict[signal.Signals, Any] = {}
@@ -96,23 +91,13 @@ def _asking() -> list[signal.Signals]:
 
 
 def exit_code() -> int:
-    """What a command that was asked to stop ends with: 128 and the number of the signal, 130 for Ctrl-C.
-
-    Example:
-        >>> exit_code()
-        130
-    """
+    """What a command that was asked to stop ends with: 128 and the number of the signal, 130 for Ctrl-C."""
     return 128 + (_numbers[0] if _numbers else signal.SIGINT)
 
 
 @contextmanager
 def finishing(seconds: float = 10.0) -> Iterator[None]:
-    """What is begun here may take this long after a signal: writing a checkpoint. A second signal still ends it.
-
-    Example:
-        >>> with finishing():
-        ...     pass
-    """
+    """What is begun here may take this long after a signal: writing a checkpoint. A second signal still ends it."""
     global _finished
     _allowed.append(seconds)
     try:
@@ -124,13 +109,7 @@ def finishing(seconds: float = 10.0) -> Iterator[None]:
 
 @contextmanager
 def ended_in_time() -> Iterator[None]:
-    """A command: SIGINT ends it within `GRACE` seconds, whatever it is doing, and a second one ends it at once.
-
-    Example:
-        >>> with ended_in_time():
-        ...     interrupted()
-        False
-    """
+    """A command: SIGINT ends it within `GRACE` seconds, whatever it is doing, and a second one ends it at once."""
     global _commanded
     ours, signals = socketpair()
     signals.setblocking(False)
@@ -148,12 +127,7 @@ def ended_in_time() -> Iterator[None]:
 
 
 def interrupted() -> bool:
-    """Whether the command was asked to stop: an error that follows is what became of that, and not a fault.
-
-    Example:
-        >>> interrupted()
-        False
-    """
+    """Whether the command was asked to stop: an error that follows is what became of that, and not a fault."""
     return _came.is_set()
 
 
@@ -199,12 +173,7 @@ _ADVICE = (
 
 
 class OutOfMemoryError(MemoryError):
-    """There is not enough memory for what was asked.
-
-    Example:
-        >>> issubclass(OutOfMemoryError, MemoryError)
-        True
-    """
+    """There is not enough memory for what was asked."""
 
 
 @contextmanager
@@ -213,13 +182,6 @@ def memory_asked() -> Iterator[None]:
 
     Raises:
         OutOfMemoryError: In place of the others.
-
-    Example:
-        >>> with memory_asked():
-        ...     raise RuntimeError("can't allocate memory: you tried to allocate 4096000000000 bytes. Error code 12")
-        Traceback (most recent call last):
-        ...
-        horoball.process.OutOfMemoryError: Out of memory: 3.73 TiB were asked for at once. Use fewer ...
     """
     try:
         yield
@@ -254,12 +216,7 @@ _chosen: list[int] = []  # by the innermost `max_memory`
 
 
 def parse_bytes(text: str) -> int:
-    """A size as people write it, in bytes.
-
-    Example:
-        >>> parse_bytes("4GB"), parse_bytes("1.5 GiB"), parse_bytes("800000")
-        (4000000000, 1610612736, 800000)
-    """
+    """A size as people write it, in bytes."""
     found = _WRITTEN_SIZE.fullmatch(text)
     size = int(float(found[1]) * _UNITS[(found[2] or "").lower()]) if found else 0
     if size < 1:
@@ -276,11 +233,6 @@ def max_memory(size: str | int) -> Iterator[None]:
 
     Args:
         size: Bytes, or text such as "4GB".
-
-    Example:
-        >>> with max_memory("2GB"):
-        ...     given_memory()
-        2000000000
     """
     _chosen.append(parse_bytes(str(size)))
     try:
@@ -290,13 +242,7 @@ def max_memory(size: str | int) -> Iterator[None]:
 
 
 def given_memory() -> int | None:
-    """What the user allows, in bytes; None if nothing was said.
-
-    Example:
-        >>> with max_memory(10**6):
-        ...     given_memory()
-        1000000
-    """
+    """What the user allows, in bytes; None if nothing was said."""
     if _chosen:
         return _chosen[-1]
     text = os.environ.get(_VARIABLE)
@@ -309,12 +255,7 @@ def given_memory() -> int | None:
 
 
 def machine_memory() -> int:
-    """Memory of the machine, or of the container that the process is in, in bytes.
-
-    Example:
-        >>> machine_memory() > 1 << 20
-        True
-    """
+    """Memory of the machine, or of the container that the process is in, in bytes."""
     found = []
     with suppress(AttributeError, ValueError, OSError):  # Windows has no sysconf
         found.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
@@ -333,10 +274,6 @@ def available_cores() -> int:
     `os.cpu_count()` counts the cores of the machine. A container, a batch system or `taskset` may allow fewer: this is
     the smallest of the machine's cores, the process's affinity and the CPU quota of its control groups (versions 1
     and 2), a fraction of a core counting as one.
-
-    Example:
-        >>> available_cores() >= 1
-        True
     """
     cores = os.cpu_count() or 1
     if hasattr(os, "sched_getaffinity"):  # Linux; macOS and Windows have no affinity that Python can read
@@ -353,12 +290,6 @@ def workers_within(budget: int, each: int, *, most: int | None = None) -> int:
         budget: Bytes for all workers together.
         each: Bytes that one worker takes at its peak.
         most: Most workers, for example the user's `n_jobs`; the available cores if not given.
-
-    Example:
-        >>> workers_within(4 * 2**30, 2**30, most=64)
-        4
-        >>> workers_within(4 * 2**30, 6 * 2**30, most=64)
-        1
     """
     if each < 1:
         raise ValueError(f"Expected at least 1 byte for each worker, got each={each}.")

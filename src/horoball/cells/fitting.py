@@ -141,15 +141,7 @@ def fit(
 
 
 def chosen_genes(cells: Any, genes: str | Sequence[str] | None) -> list[str] | None:
-    """Names of the genes to fit; None for all.
-
-    Example:
-        >>> from horoball.cells import simulate
-        >>> cells = simulate(depth=2, cells=60, genes=30)
-        >>> cells.var["highly_variable"] = [i % 10 == 0 for i in range(30)]
-        >>> chosen_genes(cells, "highly_variable")
-        ['gene0', 'gene10', 'gene20']
-    """
+    """Names of the genes to fit; None for all."""
     if genes is None:
         return None
     names = [str(name) for name in cells.var_names]

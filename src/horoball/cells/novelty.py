@@ -50,13 +50,6 @@ def pearson_residuals(model: VAE, x: Tensor, z: Tensor) -> Tensor:
         model: The model.
         x: Rows as the model sees them.
         z: Coordinates of the cells.
-
-    Example:
-        >>> from horoball.cells import fit, simulate
-        >>> run = fit(simulate(depth=2, cells=60, genes=30), max_epochs=1, hidden=(8,)).run
-        >>> x = torch.poisson(torch.ones(5, 30))
-        >>> pearson_residuals(run.model, x, run.model.embed(x)).shape
-        torch.Size([5, 30])
     """
     distribution: Any = model.decode(z, model.conditioning(x))
     residual = (x[:, : model.likelihood.features] - distribution.mean) / distribution.variance.clamp_min(1e-12).sqrt()
@@ -64,13 +57,7 @@ def pearson_residuals(model: VAE, x: Tensor, z: Tensor) -> Tensor:
 
 
 class Judged(NamedTuple):
-    """Cells with what the model leaves of them.
-
-    Example:
-        >>> cells = Judged(np.ones((2, 3)), np.ones((2, 3)), np.array([0, 1]))
-        >>> cells.some(np.array([1])).batch
-        array([1])
-    """
+    """Cells with what the model leaves of them."""
 
     counts: Any  # of the genes that are there, shape (cells, genes); sparse if they were
     residuals: np.ndarray  # of the same genes
@@ -92,14 +79,7 @@ class Judged(NamedTuple):
 
 
 def surprise(cells: Judged) -> np.ndarray:
-    """What the model leaves unexplained of each cell and its neighbors; see Note [Surprise].
-
-    Example:
-        >>> rng = np.random.default_rng(0)
-        >>> cells = Judged(rng.poisson(1.0, (100, 20)), rng.normal(size=(100, 20)), np.zeros(100, np.int64))
-        >>> bool(0.5 < surprise(cells).mean() < 2)
-        True
-    """
+    """What the model leaves unexplained of each cell and its neighbors; see Note [Surprise]."""
     axes = torch.from_numpy(np.ascontiguousarray(count_axes(ArrayTable(cells.counts)), np.float64))
     k, genes = min(_NEIGHBORS, len(axes)), cells.residuals.shape[1]
     _, near = Index(PoincareBall(0.0)).add(axes).search(axes, k)
@@ -121,12 +101,6 @@ def batches_surprise(reference: Judged, most: int, seed: int = 0) -> list[np.nda
         reference: Cells of the fit.
         most: Cells of a batch that are judged, at most: as many as there are new ones.
         seed: Seed of their choice.
-
-    Example:
-        >>> rng = np.random.default_rng(0)
-        >>> cells = Judged(rng.poisson(1.0, (300, 20)), rng.normal(size=(300, 20)), np.arange(300) % 3)
-        >>> [len(one) for one in batches_surprise(cells, most=60)]
-        [60, 60, 60]
     """
     rng = np.random.default_rng(seed)
     batch = reference.batch
@@ -149,12 +123,7 @@ def batches_surprise(reference: Judged, most: int, seed: int = 0) -> list[np.nda
 
 
 def within_batch(scores: np.ndarray) -> np.ndarray:
-    """The logarithm of the surprise less its median, in units of the way down to the 16 % quantile.
-
-    Example:
-        >>> within_batch(np.exp(np.array([-1.0, -1.0, 0.0, 0.0, 0.0, 2.0, 2.0, 4.0]))).tolist()
-        [-1.0, -1.0, 0.0, 0.0, 0.0, 2.0, 2.0, 4.0]
-    """
+    """The logarithm of the surprise less its median, in units of the way down to the 16 % quantile."""
     logs = np.log(np.maximum(scores, np.finfo(np.float64).tiny))
     low, middle = np.quantile(logs, (_LOW, 0.5), method="inverted_cdf")
     return (logs - middle) / max(middle - low, 1e-12)
@@ -167,11 +136,6 @@ def novelty(scores: np.ndarray, batch: np.ndarray, known: Sequence[np.ndarray]) 
         scores: Surprise of new cells.
         batch: Their batches, as numbers.
         known: Surprise of each batch of the reference.
-
-    Example:
-        >>> known = [np.exp(np.arange(-8.0, 9.0)), 3 * np.exp(np.arange(-8.0, 9.0) / 2)]
-        >>> novelty(2 * np.exp(np.arange(-8.0, 9.0)), np.zeros(17, int), known)[[0, 8, 16]].round(2).tolist()
-        [0.0, 0.46, 0.91]
     """
     usual = np.concatenate([within_batch(one) for one in known])
     weight = np.concatenate([np.full(len(one), 1 / (len(one) * len(known))) for one in known])

@@ -58,12 +58,7 @@ __all__ = [
 
 
 class TableKind(StrEnum):
-    """What the rows of a table are.
-
-    Example:
-        >>> TableKind("vectors").rows, TableKind("table").rows
-        ('vectors', 'auto')
-    """
+    """What the rows of a table are."""
 
     auto = "auto"
     numbers = "numbers"
@@ -85,12 +80,7 @@ Data = Annotated[
 
 
 def given_path(text: str) -> Path:
-    """A path or URL that a command reads or writes: paths of the command line are read by this.
-
-    Example:
-        >>> given_path("memory://bucket/run")
-        StorePath('memory://bucket/run')
-    """
+    """A path or URL that a command reads or writes: paths of the command line are read by this."""
     from horoball.storage.stores import located
 
     try:
@@ -151,34 +141,19 @@ Quiet = Annotated[bool, typer.Option("--quiet", help="No progress bar.")]
 
 
 def column_kinds(text: str | None) -> dict[str, str] | None:
-    """Kinds of columns as --columns takes them.
-
-    Example:
-        >>> column_kinds("age:real, rating:ordinal")
-        {'age': 'real', 'rating': 'ordinal'}
-    """
+    """Kinds of columns as --columns takes them."""
     from horoball.tables.guess import parse_kinds
 
     return parse_kinds(text) if text else None
 
 
 def column_names(text: str | None) -> list[str]:
-    """Names of columns, separated by commas.
-
-    Example:
-        >>> column_names("age, rating")
-        ['age', 'rating']
-    """
+    """Names of columns, separated by commas."""
     return [name.strip() for name in (text or "").split(",") if name.strip()]
 
 
 def number(option: str, text: str | None, word: str) -> float | str | None:
-    """An option that is a number or a word.
-
-    Example:
-        >>> number("--c", "0.5", "learn"), number("--c", "learn", "learn")
-        (0.5, 'learn')
-    """
+    """An option that is a number or a word."""
     try:
         return text if text is None or text == word else float(text)
     except ValueError:
@@ -186,24 +161,14 @@ def number(option: str, text: str | None, word: str) -> float | str | None:
 
 
 def likelihood_name(name: str | None) -> str | None:
-    """Reject a likelihood that is not registered, as a mistake in usage. Called after --help, which needs no torch.
-
-    Example:
-        >>> likelihood_name("auto"), likelihood_name("poisson")
-        ('auto', 'poisson')
-    """
+    """Reject a likelihood that is not registered, as a mistake in usage. Called after --help, which needs no torch."""
     from horoball.likelihoods.likelihood import LIKELIHOODS
 
     return name if name in (None, "auto") else _registered(LIKELIHOODS, name)
 
 
 def posterior_name(name: str | None) -> str | None:
-    """Reject a posterior family that is not registered, in the same way.
-
-    Example:
-        >>> posterior_name("wrapped")
-        'wrapped'
-    """
+    """Reject a posterior family that is not registered, in the same way."""
     from horoball.distributions.normal import POSTERIORS
 
     return None if name is None else _registered(POSTERIORS, name)
@@ -223,12 +188,7 @@ Force = Annotated[
 
 
 def rank_of(output: Path) -> tuple[int, int]:
-    """Which of how many processes this is, by RANK and WORLD_SIZE; refuses one file of several processes.
-
-    Example:
-        >>> rank_of(Path("places"))
-        (0, 1)
-    """
+    """Which of how many processes this is, by RANK and WORLD_SIZE; refuses one file of several processes."""
     rank, ranks = (int(os.environ.get(name, default)) for name, default in (("RANK", "0"), ("WORLD_SIZE", "1")))
     if output.suffix and ranks > 1:
         raise ValueError(f"{ranks} processes cannot write one file. Give a folder: -o {output.with_suffix('')}.")
@@ -246,9 +206,6 @@ def check_outputs(
         reads: Data that the command reads.
         run: The run that it reads.
         command: The command's name; pages that it wrote, and nobody has changed since, may be replaced.
-
-    Example:
-        >>> check_outputs(Path("rows.csv"), force=True)
     """
     from horoball.storage.outputs import check_files, is_sealed
     from horoball.training.state import RUN_FILES
@@ -259,28 +216,13 @@ def check_outputs(
 
 
 def check_page(file: Path) -> None:
-    """Refuse a page that has not the name of one: with --force it would replace a model, say.
-
-    Example:
-        >>> check_page(Path("run/model.safetensors"))
-        Traceback (most recent call last):
-        ...
-        ValueError: A page is written to a file that ends in .html, not 'model.safetensors'.
-    """
+    """Refuse a page that has not the name of one: with --force it would replace a model, say."""
     if file.suffix.lower() not in (".html", ".htm"):
         raise ValueError(f"A page is written to a file that ends in .html, not {file.name!r}.")
 
 
 def save_page(page: View, file: Path, command: str) -> None:
-    """Write a page that tells which command wrote it.
-
-    Example:
-        >>> import tempfile
-        >>> from horoball.viewer import view
-        >>> path = Path(tempfile.mkdtemp()) / "map.html"
-        >>> save_page(view([[0.0, 0.0]]), path, "view")
-        >>> check_outputs(path, force=False, command="view")
-    """
+    """Write a page that tells which command wrote it."""
     from horoball.storage.outputs import sealed
     from horoball.storage.whole import write_whole
 

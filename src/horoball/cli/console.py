@@ -40,21 +40,12 @@ def printable(text: object) -> str:
     r"""Text with every character that a terminal acts on or does not show replaced by a visible one.
 
     Control characters become their pictures, others their numbers.
-
-    Example:
-        >>> printable("a\x1b[31m\n\u202eb")
-        'a␛[31m␊\\u202eb'
     """
     return "".join(map(_seen, str(text)))
 
 
 def json_line(value: Any) -> str:
-    r"""JSON on one line, with no such character either: what cannot be seen is escaped, and NaN and infinity are null.
-
-    Example:
-        >>> json_line({"name": "é\x9b", "loss": float("nan")})
-        '{"name": "é\\u009b", "loss": null}'
-    """
+    r"""JSON on one line, with no such character either: what cannot be seen is escaped, NaN and infinity are null."""
     written = json.dumps(_finite(value), ensure_ascii=False, allow_nan=False)
     return "".join(json.dumps(char)[1:-1] if unicodedata.category(char) in _UNSEEN else char for char in written)
 
@@ -77,21 +68,11 @@ def _finite(value: Any) -> Any:
 
 
 class RefusedError(Exception):
-    """A path that is refused as the command line is read: one line, and exit code 1.
-
-    Example:
-        >>> str(RefusedError("s3://bucket is no name to write to."))
-        's3://bucket is no name to write to.'
-    """
+    """A path that is refused as the command line is read: one line, and exit code 1."""
 
 
 class Commands(TyperGroup):
-    """Commands whose usage errors name what there is, and print nothing that a terminal would act on.
-
-    Example:
-        >>> Commands(name="horoball").name
-        'horoball'
-    """
+    """Commands whose usage errors name what there is, and print nothing that a terminal would act on."""
 
     def make_context(self, *arguments: Any, **options: Any) -> Any:
         """Parse the options before a command's name."""
@@ -142,12 +123,7 @@ console = Console(stderr=True, quiet=not FIRST, markup=False, emoji=False)
 
 
 def import_plugins(names: list[str] | None) -> list[str] | None:
-    """Import the modules that --plugin names.
-
-    Example:
-        >>> import_plugins(["json"])
-        ['json']
-    """
+    """Import the modules that --plugin names."""
     from horoball.plugins import import_plugin
 
     for name in names or ():
@@ -209,12 +185,7 @@ def say(text: object, style: str = "", *, every_rank: bool = False) -> None:
 
 
 def command_line(*words: object) -> str:
-    """A command as a person can copy it: words with spaces or signs of the shell are quoted.
-
-    Example:
-        >>> command_line("horoball", "view", Path("my run"), "rows.csv")
-        "horoball view 'my run' rows.csv"
-    """
+    """A command as a person can copy it: words with spaces or signs of the shell are quoted."""
     return shlex.join(map(str, words))
 
 

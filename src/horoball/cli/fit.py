@@ -59,29 +59,13 @@ __all__ = ["say_columns", "show_run"]
 
 
 def say_columns(table: Table) -> None:
-    """Say what the columns of a table are taken for, where they are of several kinds.
-
-    Example:
-        >>> import numpy as np
-        >>> from horoball.tables import read
-        >>> say_columns(read(np.zeros((3, 2))))
-    """
+    """Say what the columns of a table are taken for, where they are of several kinds."""
     for line in [] if table.schema is None else ["Columns:", *(f"  {line}" for line in table.schema.lines())]:
         say(line)
 
 
 def show_run(run: Run, folder: Path, *, kinds: bool = True) -> None:
-    """Print what a run is and how it went; and the kinds of its columns, unless they were said before.
-
-    Example:
-        >>> import torch
-        >>> from horoball.tables import ArrayTable
-        >>> from horoball.training import TrainConfig
-        >>> from horoball.vae.train import train
-        >>> run = train(ArrayTable(torch.randn(40, 3)), {"hidden": (8,)}, TrainConfig(max_epochs=1))
-        >>> show_run(run, Path("run"))
-        {"run": "run", "rows": 40, "columns": 3, ...}
-    """
+    """Print what a run is and how it went; and the kinds of its columns, unless they were said before."""
     from horoball.geometry.manifold import curvatures
     from horoball.training.progress import early_end  # brings torch, which --help does not need
 

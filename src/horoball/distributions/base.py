@@ -116,12 +116,7 @@ class Reparameterized(Distribution):
 
 
 def on_cpu(ball: Any) -> Any:
-    """The space on the CPU; of a ball's learned c, gradients find their way back.
-
-    Example:
-        >>> on_cpu(PoincareBall(1.0))
-        PoincareBall(c=1)
-    """
+    """The space on the CPU; of a ball's learned c, gradients find their way back."""
     if isinstance(ball, PoincareBall):
         return PoincareBall(ball.c.cpu() if isinstance(ball.c, Tensor) else ball.c)
     return copy.deepcopy(ball).cpu() if isinstance(ball, torch.nn.Module) else ball
@@ -131,13 +126,7 @@ _CHUNK = 1 << 16  # elements at a time
 
 
 class Features(Independent):  # type: ignore[type-arg]
-    """A vector of independent features, whose sum torch's own class cannot form where there are no rows.
-
-    Example:
-        >>> from torch.distributions import Normal
-        >>> Features(Normal(torch.zeros(0, 3), 1.0), 1).log_prob(torch.zeros(0, 3)).shape
-        torch.Size([0])
-    """
+    """A vector of independent features, whose sum torch's own class cannot form where there are no rows."""
 
     def log_prob(self, value: Tensor) -> Tensor:
         """Log density, summed over features."""
@@ -168,12 +157,6 @@ def drawn_from(
         sample_shape: Shape in front of the batch.
         generator: Where the numbers come from; torch's global generator if not given.
         gradients: Whether it is `rsample` that is called.
-
-    Example:
-        >>> from horoball.geometry.random import generator_for
-        >>> one, two = (drawn_from(Normal(0.0, 1.0), (2,), generator_for(0)) for _ in range(2))
-        >>> torch.equal(one, two)
-        True
     """
     shape = torch.Size(sample_shape)
     draw: Any = distribution.rsample if gradients else distribution.sample
@@ -215,13 +198,7 @@ def _drawn(distribution: Distribution, sample_shape: torch.Size, generator: torc
 
 
 class PoissonFeatures(Features):
-    """Counts. Of x log λ − λ − log x! next to nothing is left where x is large: it is taken in float64.
-
-    Example:
-        >>> from torch.distributions import Poisson
-        >>> PoissonFeatures(Poisson(torch.full((1,), 1e6)), 1).log_prob(torch.full((1,), 1e6))
-        tensor(-7.8267)
-    """
+    """Counts. Of x log λ − λ − log x! next to nothing is left where x is large: it is taken in float64."""
 
     def log_prob(self, value: Tensor) -> Tensor:
         """Log probability, summed over features."""

@@ -138,15 +138,6 @@ class ChartDistribution(Distribution):
     Args:
         base: A distribution of vectors of ℝᵈ.
         ball: The ball.
-
-    Example:
-        >>> from torch.distributions import MultivariateNormal
-        >>> from horoball import WrappedNormal
-        >>> ball, z = PoincareBall(1.0), torch.tensor([1.0, 2.0])
-        >>> ChartDistribution(MultivariateNormal(torch.zeros(2), torch.eye(2)), ball).log_prob(z)
-        tensor(-5.0646)
-        >>> WrappedNormal(torch.zeros(2), torch.ones(1), ball).log_prob(z)
-        tensor(-5.0646)
     """
 
     arg_constraints: dict[str, Any] = {}  # noqa: RUF012  the base has checked its own
@@ -217,13 +208,6 @@ def as_prior(p: Distribution, ball: PoincareBall) -> Distribution:
 
     Raises:
         ValueError: It is one of numbers, not of vectors.
-
-    Example:
-        >>> from torch.distributions import Normal
-        >>> as_prior(Normal(torch.zeros(2), 1.0), PoincareBall())
-        Traceback (most recent call last):
-        ...
-        ValueError: A model expects a prior of vectors, event shape (d,), got event shape (). ...
     """
     if isinstance(p, BallNormal):
         return p
@@ -246,12 +230,6 @@ def as_posterior(q: Distribution, ball: PoincareBall) -> Any:
 
     Raises:
         TypeError: It is another, or cannot be sampled with gradients; the message says what is missing.
-
-    Example:
-        >>> from torch.distributions import Independent, Normal
-        >>> q = as_posterior(Independent(Normal(torch.zeros(4, 2), torch.ones(4, 2)), 1), PoincareBall(1.0))
-        >>> q.rsample_and_log_prob()[1].shape
-        torch.Size([4])
     """
     if isinstance(q, BallNormal):
         return q

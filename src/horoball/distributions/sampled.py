@@ -94,10 +94,6 @@ def follow(mu: Array, w: Array, r: Array, c: float) -> Ray | None:
         w: ŵ, shape (d, points).
         r: Its length, shape (points,).
         c: The curvature parameter.
-
-    Example:
-        >>> follow(np.array([[1.0], [0.0]]), np.array([[-1.0], [0.0]]), np.array([1.0]), 1.0) is None  # back to 0
-        True
     """
     s = math.sqrt(c)
     m = np.sqrt(dots(mu, mu))
@@ -322,14 +318,6 @@ def sampled_divergence(
         shape: Shape of the points.
         general: The same as a function of loc and scale by the general way: for what has to go there, and for second
             derivatives.
-
-    Example:
-        >>> from horoball import PoincareBall, WrappedNormal
-        >>> q = WrappedNormal(torch.zeros(1, 2), torch.ones(1, 1), PoincareBall(1.0))
-        >>> from horoball.distributions.sampled import WrappedNoise
-        >>> ours = WrappedNoise(torch.tensor([[3.0, 4.0]]), 1.0)
-        >>> sampled_divergence(q, ours, torch.Size((1, 2)), lambda loc, scale: (loc, scale))
-        (tensor([[3., 4.]]), tensor([...e-16]))
     """
     z, divergence, done = _SampledDivergence.apply(q.loc, q.scale, float(q.ball.c), noise, general)
     if not done:

@@ -39,18 +39,6 @@ class Constants(nn.Module):
 
     Made on the meta device they have no numbers, and no state dict brings them: `to_empty` would leave whatever is in
     memory. They are made anew instead.
-
-    Example:
-        >>> class Shifted(Constants):
-        ...     def __init__(self) -> None:
-        ...         super().__init__()
-        ...         self.keep_constants()
-        ...     def constants(self) -> dict[str, Tensor]:
-        ...         return {"shift": torch.ones(2)}
-        >>> with torch.device("meta"):
-        ...     module = Shifted()
-        >>> module.to_empty(device="cpu").shift
-        tensor([1., 1.])
     """
 
     def constants(self) -> dict[str, Tensor]:
@@ -97,16 +85,6 @@ def first_order(backward: Callable[..., Any]) -> Callable[..., Any]:
     `torch.autograd.function.once_differentiable` stays silent when the incoming gradient needs no gradient itself: a
     gradient penalty would then count for nothing. The result is linked to all that it was computed from, so that
     `torch.autograd.functional.hessian` meets the error too, and not a gradient of zeros. The inputs have to be saved.
-
-    Example:
-        >>> from horoball import HyperbolicRadius, PoincareBall
-        >>> scale = torch.ones((), requires_grad=True)
-        >>> F = HyperbolicRadius(3, scale, PoincareBall()).cdf(torch.tensor(1.0))
-        >>> (g,) = torch.autograd.grad(F, scale, create_graph=True)
-        >>> torch.autograd.grad(g, scale)
-        Traceback (most recent call last):
-        ...
-        RuntimeError: Second derivatives of this operation are not implemented...
     """
 
     @wraps(backward)
@@ -127,12 +105,6 @@ def differentiated_by(plain: Callable[..., Tensor]) -> Callable[[Callable[..., A
     """Mark a backward as giving first derivatives, with a plain formula of the same function for higher ones.
 
     The plain formula takes the inputs of the function, whose tensors are the first that `curvature.save` has kept.
-
-    Example:
-        >>> from horoball.geometry import PoincareBall
-        >>> y = torch.zeros(2)
-        >>> torch.autograd.functional.hessian(lambda z: PoincareBall().dist(z, y), torch.tensor([0.0, 2.0])).diag()[0]
-        tensor(0.5000)
     """
 
     def mark(backward: Callable[..., Any]) -> Callable[..., Any]:
@@ -198,10 +170,5 @@ def known(work: Callable[[bool], tuple[Tensor, Sequence[Tensor]]], *inputs: Tens
             broadcast to the input's and the value's: the gradient is summed over what an input has not. It is called
             once, without recording.
         inputs: What the value is differentiated by, once.
-
-    Example:
-        >>> x = torch.tensor([1.0, 3.0], requires_grad=True)
-        >>> known(lambda wanted: (x.square().sum(), [2 * x]), x).backward(); x.grad
-        tensor([2., 6.])
     """
     return _Known.apply(work, torch.is_grad_enabled(), *inputs)

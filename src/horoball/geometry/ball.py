@@ -45,10 +45,6 @@ def geodesic(z: Tensor, y: Tensor, s: float | Tensor, c: Curvature) -> Tensor:
 
     On the hyperboloid it is a combination of both ends, h = (sinh((1 − s)D) h_z + sinh(sD) h_y)/sinh D, D = √c d(z, y),
     whose terms cancel only where the way passes the origin. Weights are logarithms: a radius may be of any size.
-
-    Example:
-        >>> geodesic(torch.tensor([20.0, 1.0]), torch.tensor([-3.0, 20.0]), 1.0, 1.0)
-        tensor([-3., 20.])
     """
     kind = torch.promote_types(z.dtype, y.dtype)
     z, y, c = wide(z), wide(y), widened(c)

@@ -33,12 +33,7 @@ class RimWarning(UserWarning):
 
 
 def frozen(space: Any) -> Any:
-    """The space on the CPU with the curvature that it has now, without gradients.
-
-    Example:
-        >>> frozen(PoincareBall(0.5, learnable=True))
-        PoincareBall(c=0.5)
-    """
+    """The space on the CPU with the curvature that it has now, without gradients."""
     if isinstance(space, PoincareBall):
         return PoincareBall(space.c_value)
     return copy.deepcopy(space).cpu().requires_grad_(False) if isinstance(space, torch.nn.Module) else space
@@ -50,12 +45,6 @@ def in_ball(z: Tensor, ball: PoincareBall) -> Tensor:
     Args:
         z: Points in the tangent chart, shape (*batch, d).
         ball: The ball.
-
-    Example:
-        >>> ball = PoincareBall(1.0)
-        >>> ball.from_ball(in_ball(torch.tensor([[2.0, 0.0], [1e20, 0.0]]), ball)).round(decimals=1)
-        tensor([[ 2.,  0.],
-                [34.,  0.]], dtype=torch.float64)
     """
     z = z.double()
     if not isinstance(ball, PoincareBall):  # another manifold has what coordinates it has
@@ -80,13 +69,6 @@ def rim_report(ball: PoincareBall, what: str = "row", first: int = 0) -> Iterato
         ball: The ball.
         what: What a point stands for.
         first: Number of the first one.
-
-    Example:
-        >>> with warnings.catch_warnings(record=True, action="always") as caught, rim_report(PoincareBall(1.0)) as note:
-        ...     note(torch.tensor([1.0, 2.0]))
-        ...     note(torch.tensor([3.0, 50.0]))
-        >>> str(caught[0].message)[:72]
-        '1 row lies farther from the origin than ball coordinates can hold: row 3'
     """
     seen, count = first, 0
     named: list[int] = []

@@ -47,12 +47,7 @@ def value(c: Curvature) -> float:
 
 
 def is_zero(c: Curvature | None) -> bool:
-    """Whether c is the number 0; a tensor never is, as its gradient at 0 is that of the limit.
-
-    Example:
-        >>> is_zero(0.0), is_zero(torch.tensor(0.0))
-        (True, False)
-    """
+    """Whether c is the number 0; a tensor never is, as its gradient at 0 is that of the limit."""
     return not isinstance(c, Tensor) and c == 0
 
 

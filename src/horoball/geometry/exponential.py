@@ -54,10 +54,6 @@ def plain_translated_radius(mu: Tensor, v: Tensor, c: Curvature) -> Tensor:
     """d(0, exp_μ(v)) [eq:dist].
 
     Near pairs far out, where v ≈ −μ, are two squares: sinh²(√c d/2) = sinh²((a − b)/2) + sinh a sinh b |μ̂ + v̂|²/4.
-
-    Example:
-        >>> plain_translated_radius(torch.tensor([60.0, 0.0]), torch.tensor([0.0, -60.0]), 1.0)
-        tensor(119.3069)
     """
     kind = torch.promote_types(mu.dtype, v.dtype)
     mu, v = torch.broadcast_tensors(wide(mu), wide(v))

@@ -64,13 +64,6 @@ def log_prob_of_matrices(
         ball: The ball.
         parts: The pairs.
         offset: Of a directed model, one number a point: a pair (i, j) counts as d + offset_j − offset_i apart.
-
-    Example:
-        >>> from horoball.graphs.model import TanhEdges
-        >>> z = torch.tensor([[3.0, 0.0], [1.0, 0.0]])
-        >>> pair = matrices(Block(torch.tensor([0]), torch.tensor([1])), z)
-        >>> log_prob_of_matrices(TanhEdges(), True, z, PoincareBall(1.0), [pair])
-        tensor(-3.3250, dtype=torch.float64)
     """
     learned = [parameter for parameter in edges.parameters() if parameter.requires_grad]
     points: tuple[Tensor, ...] = (wide(z),)

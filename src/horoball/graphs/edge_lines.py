@@ -24,14 +24,7 @@ _VALUE = re.compile(r"\s*[-+.]?[\d{]")  # a weight, a date, or the attributes th
 
 
 def refuse_relations(names: Sequence[str], where: str) -> None:
-    """Refuse a table whose second column is called a relation, for want of names of its ends.
-
-    Example:
-        >>> refuse_relations(["from node", "Relation", "to node"], "facts.csv")
-        Traceback (most recent call last):
-        ...
-        ValueError: facts.csv has a column 'Relation' between its ends, as a table of (head, relation, tail) has...
-    """
+    """Refuse a table whose second column is called a relation, for want of names of its ends."""
     if len(names) > 2 and names[1].strip().lower() in _RELATIONS:
         raise ValueError(
             f"{where} has a column {names[1][:40]!r} between its ends, as a table of (head, relation, tail) has. Call "
@@ -45,13 +38,6 @@ def refuse_triples(rows: Iterable[Sequence[Any]], where: str) -> None:
     Args:
         rows: Rows of three, without a header.
         where: What they are of, for the message.
-
-    Example:
-        >>> refuse_triples([("cat", "animal", 0.5), ("dog", "animal", 1.0)], "pets.txt")
-        >>> refuse_triples([("cat", "is_a", "animal"), ("dog", "is_a", "animal")], "pets.txt")
-        Traceback (most recent call last):
-        ...
-        ValueError: pets.txt has three columns of text: 'cat', 'is_a', 'animal'. If they are (head, relation, tail), ...
     """
     seen = [tuple(map(str, row)) for row in islice(rows, _LOOKED_AT)]
     if not seen or not all(map(_is_fact, seen)):
@@ -97,12 +83,7 @@ class Ends(NamedTuple):
 
 
 def named_ends(names: list[str]) -> tuple[int, int] | None:
-    """The columns with the ends of edges by their names: source and target, from and to, head and tail, and others.
-
-    Example:
-        >>> named_ends(["id", "From", "to"]), named_ends(["a", "b"])
-        ((1, 2), None)
-    """
+    """The columns with the ends of edges by their names: source and target, from and to, head and tail, and others."""
     low = [name.strip().lower() for name in names]
     return next(((low.index(a), low.index(b)) for a, b in _NAMES if a in low and b in low), None)
 
@@ -134,10 +115,6 @@ class EdgeLines:
         data: What it holds.
         delimiter: What stands between columns; told by the lines if None.
         comment: What comments begin with, wherever they stand, such as "#"; "none" if no line is one.
-
-    Example:
-        >>> EdgeLines("a.txt", b"# pets\ncat  animal\ndog animal 0.5\n", None).ends().first.to_pylist()
-        ['cat', 'dog']
     """
 
     def __init__(self, path: str, data: bytes, delimiter: str | None, comment: str | None = None) -> None:

@@ -36,16 +36,7 @@ _MOST_LEAVES = 20_000  # nodes are what a graph's tree is of: 1.6 GB of distance
 
 
 def graph_tree(run: GraphRun, *, seed: int = 0, **options: Unpack[TreeOptions]) -> Tree:
-    """The tree of a graph's nodes, from their posteriors; see `PoincareGraphVAE.tree`.
-
-    Example:
-        >>> from horoball.graphs.graph import Graph
-        >>> from horoball.graphs.fit import FREE_TRAINING
-        >>> from horoball.graphs.run import train_graph
-        >>> run = train_graph(Graph.of([(0, 1), (1, 2), (2, 3)]), {"d": 5}, FREE_TRAINING.replace(max_epochs=1))
-        >>> graph_tree(run, draws=2).names
-        ('0', '1', '2', '3')
-    """
+    """The tree of a graph's nodes, from their posteriors; see `PoincareGraphVAE.tree`."""
     names = None if run.graph.names is None else [str(name) for name in run.graph.names]
     if options.get("labels") is None:
         options.setdefault("names", names)

@@ -41,15 +41,6 @@ def place_beside(
         count: How many nodes are new; all have an edge.
         steps: Steps of Adam.
         generator: Where noise and draws come from.
-
-    Example:
-        >>> from horoball.graphs import read_graph
-        >>> from horoball.graphs.fit import FREE_TRAINING
-        >>> from horoball.graphs.run import train_graph
-        >>> run = train_graph(read_graph([("a", "b"), ("b", "c")]), {"d": 3}, FREE_TRAINING.replace(max_epochs=5))
-        >>> edge = torch.tensor([[0, 1]])
-        >>> place_beside(run, edge, edge, 1, steps=5, generator=torch.Generator())[0].shape
-        torch.Size([1, 3])
     """
     z = run.points().float()
     size = max(1, (_PAIRS if len(z) <= _ALL else _HELD) // len(z))

@@ -30,15 +30,6 @@ def take_local_steps(optimizer: torch.optim.Optimizer, points: torch.nn.Paramete
         optimizer: The optimizer, which has the points among its parameters.
         points: Points, in the tangent chart of the ball, shape (n, d).
         ball: The ball; in flat space nothing changes.
-
-    Example:
-        >>> points = torch.nn.Parameter(torch.tensor([[12.0, 0.0]]))
-        >>> optimizer = torch.optim.SGD([points], 1.0)
-        >>> take_local_steps(optimizer, points, PoincareBall(1.0))
-        >>> points.grad = torch.tensor([[0.0, 1.0]])
-        >>> optimizer.step()
-        >>> round(float(PoincareBall(1.0).dist(points.detach(), torch.tensor([[12.0, 0.0]]))), 4)
-        0.0001
     """
     if ball.is_euclidean:
         return

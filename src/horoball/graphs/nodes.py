@@ -36,10 +36,6 @@ def number_ids(first: Any, second: Any, where: str) -> Numbered:
         first: One end of each edge: a pyarrow array, or what pyarrow makes one of.
         second: The other end.
         where: What the ids are of, for messages.
-
-    Example:
-        >>> number_ids([30, 10], [20, 30], "The list").names
-        array(['10', '20', '30'], dtype='<U2')
     """
     import pyarrow as pa
 
@@ -56,12 +52,7 @@ def number_ids(first: Any, second: Any, where: str) -> Numbered:
 
 
 def number_hashables(nodes: Iterable[Hashable]) -> tuple[dict[Hashable, int], np.ndarray | None]:
-    """The number of each of some objects, and their names; None where the objects are the numbers.
-
-    Example:
-        >>> number_hashables(["b", "a"])
-        ({'a': 0, 'b': 1}, array(['a', 'b'], dtype='<U1'))
-    """
+    """The number of each of some objects, and their names; None where the objects are the numbers."""
     known = list(dict.fromkeys(nodes))
     if any(map(is_missing, known)):
         raise ValueError("A node id is missing: None or NaN. Fill or drop such edges first.")

@@ -237,12 +237,7 @@ class Block(NamedTuple):
 
 
 def blocks_of_pairs(pairs: Tensor, *, joined: bool, weight: float = 1.0, most: int = 0) -> Iterator[Block]:
-    """Listed pairs, shape (pairs, 2), that are all edges, or all none; at most so many at a time, if it is said.
-
-    Example:
-        >>> [len(block.rows) for block in blocks_of_pairs(torch.zeros(5, 2, dtype=torch.int64), joined=True, most=3)]
-        [3, 2]
-    """
+    """Listed pairs, shape (pairs, 2), that are all edges, or all none; at most so many at a time, if it is said."""
     for part in pairs.split(most or _LISTED) if len(pairs) else ():  # a small step may have no pair
         i, j = part.T.contiguous()
         yield Block(i, j, weight=weight, joined=joined)

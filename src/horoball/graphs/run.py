@@ -95,14 +95,7 @@ _log = logging.getLogger("horoball")
 
 @dataclass(frozen=True)
 class PairConfig(Settings):
-    """Which pairs of a graph are drawn, and which are held out.
-
-    Example:
-        >>> PairConfig(non_edges=0)
-        Traceback (most recent call last):
-        ...
-        horoball.storage.settings.SettingError: non_edges must be at least 1 and at most 1e+06, got 0. It counts ...
-    """
+    """Which pairs of a graph are drawn, and which are held out."""
 
     non_edges: int | None = None
     test: float = 0.0

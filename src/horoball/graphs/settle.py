@@ -53,13 +53,6 @@ def settle_cones(
         radius: The detour at which a pair is as likely related as not.
         temperature: How fast that changes with the detour.
         seed: Seed of the pairs that are drawn.
-
-    Example:
-        >>> from horoball.graphs.start import nested_cones
-        >>> chain = Graph.of([(1, 0), (2, 0), (2, 1), (3, 0)], directed=True)
-        >>> z = settle_cones(nested_cones(chain, 2), chain, np.array([-1, 0, 1, 0]), 1.5, 0.25)
-        >>> bool(z[0].norm() < z[1].norm() < z[2].norm())
-        True
     """
     cones = _Cones(z.double(), parent)
     if not 0 < len(cones.levels) <= _DEEPEST:
@@ -91,13 +84,6 @@ def settle_distances(z: Tensor, closure: Graph, parent: np.ndarray, *, seed: int
         closure: The taxonomy with edges (descendant, ancestor).
         parent: The parent of each node whose cone it lies in; −1 for none.
         seed: Seed of the pairs that are drawn.
-
-    Example:
-        >>> from horoball.graphs.start import nested_cones
-        >>> chain = Graph.of([(1, 0), (2, 0), (2, 1), (3, 0)], directed=True)
-        >>> z = settle_distances(nested_cones(chain, 2), chain, np.array([-1, 0, 1, 0]))
-        >>> bool((z[1] - z[0]).norm() < (z[1] - z[3]).norm())
-        True
     """
     leaf = (parent >= 0) & (np.bincount(parent[parent >= 0], minlength=len(parent)) == 0)
     radius = torch.linalg.vector_norm(z.double(), dim=1)

@@ -35,12 +35,7 @@ _ELEMENTS = 16_384  # sums at a time: what fits the nearest cache
 
 @dataclass(frozen=True)
 class FourPoint:
-    """Sums over all quadruples of a finite metric space.
-
-    Example:
-        >>> four_point(np.ones((10, 10)) - np.eye(10)).quadruples
-        210
-    """
+    """Sums over all quadruples of a finite metric space."""
 
     quadruples: int
     largest: float  # the largest L − M
@@ -53,11 +48,6 @@ def four_point(d: np.ndarray) -> FourPoint:
 
     Args:
         d: Distances, shape (n, n).
-
-    Example:
-        >>> square = np.array([[0, 1, 2, 1], [1, 0, 1, 2], [2, 1, 0, 1], [1, 2, 1, 0]])
-        >>> four_point(square).largest  # L = 4, M = S = 2
-        2.0
     """
     d = np.asarray(d, np.float64)
     n = len(d)

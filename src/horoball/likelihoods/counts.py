@@ -25,12 +25,7 @@ _OVERDISPERSED = 1.5  # variance in units of the mean from which on counts are n
 
 
 class Counts(Likelihood):
-    """What likelihoods of counts share: the domain, and an encoder that sees log(1 + x).
-
-    Example:
-        >>> Poisson(1).impossible(torch.tensor([1.0, -2.0, float("nan")]))
-        tensor([False,  True,  True])
-    """
+    """What likelihoods of counts share: the domain, and an encoder that sees log(1 + x)."""
 
     log_input = True
 

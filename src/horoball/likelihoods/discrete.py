@@ -23,12 +23,7 @@ _IMPOSSIBLE = -1e9  # a logit whose probability is 0, and whose gradient is 0 an
 
 
 def no_category(x: Tensor, sizes: Tensor | int) -> Tensor:
-    """Where values are not the number of a level of their feature, 0 … size − 1.
-
-    Example:
-        >>> no_category(torch.tensor([0.0, 1.5, 2.0]), torch.tensor([2, 2, 3]))
-        tensor([False,  True, False])
-    """
+    """Where values are not the number of a level of their feature, 0 … size − 1."""
     return ~torch.isfinite(x) | (x < 0) | (x >= sizes) | (x != x.round())
 
 
@@ -38,11 +33,6 @@ def padded(flat: Tensor, sizes: Sequence[int]) -> Tensor:
     Args:
         flat: Shape (*batch, Σ sizes).
         sizes: Levels of each feature.
-
-    Example:
-        >>> padded(torch.zeros(5), (2, 3)).exp()
-        tensor([[1., 1., 0.],
-                [1., 1., 1.]])
     """
     most = max(sizes)
     if all(size == most for size in sizes):
@@ -80,11 +70,6 @@ class Levels(Likelihood):
     Args:
         features: Number of features.
         classes: Levels of each feature, or of all of them.
-
-    Example:
-        >>> from horoball.likelihoods import Ordinal
-        >>> Ordinal(2, classes=(3, 5)).sizes
-        (3, 5)
     """
 
     sizes_of: Tensor

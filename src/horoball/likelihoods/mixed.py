@@ -22,12 +22,7 @@ _MOST_LEVELS = 1 << 20  # of one feature: more are a damaged file
 
 
 class Group(NamedTuple):
-    """Features that share a likelihood.
-
-    Example:
-        >>> Group("categorical", (1, 4), (3, 5)).kind.name
-        'categorical'
-    """
+    """Features that share a likelihood."""
 
     likelihood: str
     features: tuple[int, ...]  # numbers of the columns
@@ -54,10 +49,6 @@ def column_groups(columns: str, features: int) -> list[Group]:
     Args:
         columns: Names separated by commas, such as "normal,categorical:5,normal".
         features: How many there have to be.
-
-    Example:
-        >>> [(group.likelihood, group.features, group.sizes) for group in column_groups("normal,ordinal:5,normal", 3)]
-        [('normal', (0, 2), (0, 0)), ('ordinal', (1,), (5,))]
     """
     tokens = [token.partition(":") for token in columns.split(",")]
     if len(tokens) != features:
@@ -83,11 +74,6 @@ class Product(Distribution):
         parts: The likelihood of each group and the distribution that it made.
         order: Features of the groups one after the other, as their columns in a row.
         back: The inverse of this permutation.
-
-    Example:
-        >>> product = Mixed(2, columns="bernoulli,normal")(torch.zeros(2))
-        >>> product.log_prob(torch.tensor([torch.nan, 0.0])).detach(), product.mean.detach()
-        (tensor(-0.9189), tensor([0.5000, 0.0000]))
     """
 
     arg_constraints: dict[str, Any] = {}  # noqa: RUF012

@@ -61,12 +61,6 @@ class Order:
     Args:
         rows: From points to coordinates, float64.
         centers: Coordinates of the centers, float64, shape (m, k).
-
-    Example:
-        >>> order = Order(lambda z: z, torch.tensor([[0.0, 3.0], [1.0, 0.0]]).double())
-        >>> order.first(torch.tensor([[0.0, 0.0], [0.0, 2.0]]).double(), 2)
-        tensor([[1, 0],
-                [0, 1]])
     """
 
     def __init__(self, rows: Callable[[Tensor], Tensor], centers: Tensor) -> None:
@@ -112,12 +106,6 @@ class BallOrder(Order):
         unit: The length of points that counts as 1.
         centers: The centers in units, shape (m, d).
         stretch: σ.
-
-    Example:
-        >>> order = BallOrder(1.0, 1.0, torch.tensor([[0.0, 30.0], [1e-6, 30.0], [0.0, -9.0]]).double(), 1.0)
-        >>> order.first(torch.tensor([[0.0, 30.0], [0.0, -30.0]]), 2)
-        tensor([[0, 1],
-                [2, 0]])
     """
 
     def __init__(self, c: float, unit: float, centers: Tensor, stretch: float) -> None:

@@ -30,12 +30,7 @@ _LIGHTNESS = (0.35, 0.62, 0.48)  # one after the other, so that neighboring hues
 
 
 def color_of(number: int) -> str:
-    """The color of a category by its number; no two of the first hundred are the same.
-
-    Example:
-        >>> color_of(0), color_of(14)
-        ('#0072b2', '#931f1f')
-    """
+    """The color of a category by its number; no two of the first hundred are the same."""
     if number < len(COLORS):
         return COLORS[number]
     further = number - len(COLORS)

@@ -33,14 +33,6 @@ def maps(candidates: Candidates, labels: np.ndarray | None) -> str:
 
     More labels than colors that can be told apart are numbered, on the maps and in the key. Of more than a hundred
     labels the rest is gray.
-
-    Example:
-        >>> from horoball.hierarchy import metrics
-        >>> z = torch.randn(40, 2, dtype=torch.float64)
-        >>> flat = Candidate(0.0, 0, 0.0, metrics(z, z, PoincareBall(0.0)), 1, z)
-        >>> page = maps(Candidates([flat], [flat], z), np.arange(40) % 20)
-        >>> page.count("class='key'"), page.count("<text")
-        (20, 40)
     """
     names = None if labels is None else np.asarray(labels).astype(str)
     frequent = [] if names is None else sorted(name for name, _ in Counter(names.tolist()).most_common(_CATEGORIES))
@@ -61,15 +53,7 @@ def maps(candidates: Candidates, labels: np.ndarray | None) -> str:
 
 
 def moving_map(candidates: Candidates, labels: np.ndarray | None) -> str:
-    """The hyperbolic map of the first seed in the viewer, all rows, in a frame.
-
-    Example:
-        >>> from horoball.hierarchy import metrics
-        >>> z = torch.randn(40, 2, dtype=torch.float64)
-        >>> curved = Candidate(1.0, 0, 0.0, metrics(z, z, PoincareBall(1.0)), 1, z)
-        >>> moving_map(Candidates([curved], [curved], z), None)[:7]
-        '<iframe'
-    """
+    """The hyperbolic map of the first seed in the viewer, all rows, in a frame."""
     first = candidates.hyperbolic[0]
     names = [f"row {row}" for row in range(len(first.embedding))]
     columns = None if labels is None else {"label": np.asarray(labels).astype(str)}
@@ -119,11 +103,6 @@ def tree_figure(tree: Tree, *, of_labels: bool) -> str:
     Args:
         tree: The tree, with support.
         of_labels: Whether its leaves are labels; rows are too many to draw.
-
-    Example:
-        >>> tree = Tree.from_merges([[0, 1], [2, 3]], [1.0, 3.0], names=["<cat>", "dog", "oak"])
-        >>> "&lt;cat&gt;" in tree_figure(tree, of_labels=True)
-        True
     """
     above, inner = int(tree.supported[tree.leaves : -1].sum()), tree.nodes - tree.leaves - 1
     words = (
@@ -190,18 +169,7 @@ td,th{border-color:#2c3641}h2{border-color:#2c3641}figcaption,.note{color:#9aa7b
 
 
 def write_report(report: Report, path: Path) -> Path:
-    """Write the page, and its numbers as JSON beside it; returns the path of the latter.
-
-    Example:
-        >>> import tempfile
-        >>> import torch
-        >>> from horoball.tables import ArrayTable
-        >>> from horoball.report.analysis import make_report
-        >>> from horoball.training import TrainConfig
-        >>> report = make_report(ArrayTable(torch.randn(60, 3)), TrainConfig(max_epochs=1), seeds=2)
-        >>> write_report(report, Path(tempfile.mkdtemp()) / "report.html").name
-        'report.json'
-    """
+    """Write the page, and its numbers as JSON beside it; returns the path of the latter."""
     numbers = numbers_of(path)
     figures = json.dumps(_finite(report.as_dict()), indent=1, ensure_ascii=False)
     write_whole(path, sealed(report_page(report), "report", figures))
@@ -210,37 +178,17 @@ def write_report(report: Report, path: Path) -> Path:
 
 
 def numbers_of(path: Path) -> Path:
-    """The file with a report's numbers, beside its page.
-
-    Example:
-        >>> numbers_of(Path("report.html")).name
-        'report.json'
-    """
+    """The file with a report's numbers, beside its page."""
     return path.with_suffix(".json")
 
 
 def is_report(path: Path) -> bool:
-    """Whether a page and its numbers are those of a report, as it was written.
-
-    Example:
-        >>> is_report(Path("no such page.html"))
-        False
-    """
+    """Whether a page and its numbers are those of a report, as it was written."""
     return is_sealed(path, "report", numbers_of(path))
 
 
 def report_page(report: Report) -> str:
-    """The page.
-
-    Example:
-        >>> import torch
-        >>> from horoball.tables import ArrayTable
-        >>> from horoball.report.analysis import make_report
-        >>> from horoball.training import TrainConfig
-        >>> page = report_page(make_report(ArrayTable(torch.randn(60, 3)), TrainConfig(max_epochs=1), seeds=2))
-        >>> "<h2>Did geometry help?</h2>" in page
-        True
-    """
+    """The page."""
     title = escape(report.name or "Report")
     parts = [
         "<!doctype html><html lang='en'><head><meta charset='utf-8'>",

@@ -52,12 +52,7 @@ __all__ = [
 
 
 def names_to_tensors(names: np.ndarray | None) -> dict[str, Tensor]:
-    """Names as tensors: numbers, or the bytes of UTF-8 and where each name ends.
-
-    Example:
-        >>> names_to_tensors(np.array(["ab", "c"]))["names.ends"]
-        tensor([2, 3])
-    """
+    """Names as tensors: numbers, or the bytes of UTF-8 and where each name ends."""
     if names is None:
         return {}
     if names.dtype.kind == "i":
@@ -73,10 +68,6 @@ def names_from_tensors(tensors: dict[str, Tensor], n: int) -> np.ndarray | None:
 
     Text comes as Python strings in an array of objects, so that it takes about as much memory as in the file. In one of
     fixed width a single long name would make all others as long.
-
-    Example:
-        >>> names_from_tensors(names_to_tensors(np.array(["ab", "c"])), 2)
-        array(['ab', 'c'], dtype=object)
     """
     if "names.numbers" in tensors:
         numbers = tensors["names.numbers"]

@@ -34,20 +34,7 @@ _lost: set[StorePath] = set()  # folders that this process had, and that others 
 
 @contextmanager
 def leased(folder: StorePath) -> Iterator[None]:
-    """Have a folder of a store alone; refuses one that another run has.
-
-    Example:
-        >>> from horoball.storage.stores import located
-        >>> folder = located("memory://leases/run")
-        >>> with leased(folder):
-        ...     len(list(folder.glob("run.lock.*")))
-        1
-        >>> with leased(folder), leased(folder):
-        ...     pass
-        Traceback (most recent call last):
-        ...
-        ValueError: Another run is in memory://leases/run: process ... Wait until it has ended, ...
-    """
+    """Have a folder of a store alone; refuses one that another run has."""
     mine = folder / f"run.lock.{secrets.token_hex(8)}"
     said = _owner()
     upload(mine, said.encode())
@@ -68,12 +55,7 @@ def leased(folder: StorePath) -> Iterator[None]:
 
 
 def check_kept(path: StorePath) -> None:
-    """Refuse to write to a folder that this process had, and has lost: it stood still for more than a minute.
-
-    Example:
-        >>> from horoball.storage.stores import located
-        >>> check_kept(located("memory://leases/run/x.csv"))
-    """
+    """Refuse to write to a folder that this process had, and has lost: it stood still for more than a minute."""
     if path.parent in _lost:
         raise ValueError(
             f"This process stood still for more than {LASTS:.0f} s, and another may have {path.parent} now. Give the "

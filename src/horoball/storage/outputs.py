@@ -211,12 +211,6 @@ def check_files(
     Raises:
         FileNotFoundError: There is no folder for a file.
         ValueError: A file is read, is there already, is a link or no regular file, or its name is a URL.
-
-    Example:
-        >>> check_files([Path("no such folder/x.csv")])
-        Traceback (most recent call last):
-        ...
-        FileNotFoundError: There is no folder 'no such folder' for x.csv. Make it first.
     """
     read = [path for path in map(_read, reads) if path is not None]
     mine = set(own)
@@ -243,15 +237,6 @@ def check_folder(folder: Path, reads: Iterable[str | Path | None] = ()) -> None:
     Args:
         folder: What is to be written to; it need not be there.
         reads: As in `check_files`. The folder must neither be one of them, nor lie in one, nor hold a Parquet file.
-
-    Example:
-        >>> import tempfile
-        >>> file = Path(tempfile.mkdtemp()) / "x.csv"
-        >>> file.touch()
-        >>> check_folder(file / "run")
-        Traceback (most recent call last):
-        ...
-        ValueError: .../x.csv is not a folder, so that .../x.csv/run cannot be one. Choose another name.
     """
     folder = located(folder)
     if isinstance(folder, StorePath):
@@ -281,10 +266,6 @@ def sealed(page: str, command: str, *others: str) -> bytes:
         page: The page.
         command: The command.
         others: Contents of files that belong to it.
-
-    Example:
-        >>> sealed("<p>\n", "view")[:24]
-        b'<p>\n<!-- horoball view f'
     """
     content = page.encode() if page.endswith("\n") else f"{page}\n".encode()
     digests = [_digest(content), *(_digest(other.encode()) for other in others)]
@@ -292,15 +273,7 @@ def sealed(page: str, command: str, *others: str) -> bytes:
 
 
 def is_sealed(path: Path, command: str, *others: Path) -> bool:
-    r"""Whether a file is a page that the command wrote, unchanged, and so are the files that belong to it.
-
-    Example:
-        >>> import tempfile
-        >>> path = Path(tempfile.mkdtemp()) / "map.html"
-        >>> _ = path.write_bytes(sealed("<p>\n", "view"))
-        >>> is_sealed(path, "view"), is_sealed(path, "tree")
-        (True, False)
-    """
+    r"""Whether a file is a page that the command wrote, unchanged, and so are the files that belong to it."""
     try:
         with open_file(path) as file:
             content = file.read()

@@ -50,16 +50,6 @@ def located(path: str | Path) -> Path:
 
     Raises:
         ValueError: It is a URL of another kind, has credentials in it, or names no object.
-
-    Example:
-        >>> located("memory://bucket/run") / "model.safetensors"
-        StorePath('memory://bucket/run/model.safetensors')
-        >>> located("rows.csv") == Path("rows.csv")
-        True
-        >>> located("https://example.org/run")
-        Traceback (most recent call last):
-        ...
-        ValueError: https://example.org/run is a URL of a kind that is only read. ...
     """
     if isinstance(path, StorePath):
         return path
@@ -96,28 +86,13 @@ def located(path: str | Path) -> Path:
 
 
 def without_secrets(text: str) -> str:
-    """A text with what URLs in it may have of credentials replaced by …: names and passwords, and queries.
-
-    Example:
-        >>> without_secrets("s3://key:secret@bucket/x and https://a.org/x.csv?Signature=abc.")
-        's3://…@bucket/x and https://a.org/x.csv?…'
-    """
+    """A text with what URLs in it may have of credentials replaced by …: names and passwords, and queries."""
     text = re.sub(r"(://)[^/@\s'\"]*:[^/@\s'\"]*@", r"\1…@", text)
     return re.sub(r"(://[^\s?'\"]*\?)[^\s'\"]+", r"\1…", text)
 
 
 class StorePath(type(Path())):  # type: ignore[misc]  # of this system's kind of paths
-    """A path in a store; made by `located`.
-
-    Example:
-        >>> path = located("memory://bucket/a.csv")
-        >>> path.name, path.parent, path.exists()
-        ('a.csv', StorePath('memory://bucket'), False)
-        >>> open(path)
-        Traceback (most recent call last):
-        ...
-        TypeError: memory://bucket/a.csv is in a store, where no file of this machine can be.
-    """
+    """A path in a store; made by `located`."""
 
     def __str__(self) -> str:
         return "://".join(self._plain().split(":/", 1))
@@ -251,15 +226,7 @@ class StorePath(type(Path())):  # type: ignore[misc]  # of this system's kind of
 
 @contextmanager
 def store_errors(path: object) -> Iterator[None]:
-    """Make of what a store's library raises, of whatever kind, one line that names the path; without credentials.
-
-    Example:
-        >>> with store_errors("s3://bucket/x"):
-        ...     raise RuntimeError("Unable to locate credentials")
-        Traceback (most recent call last):
-        ...
-        OSError: s3://bucket/x cannot be reached: Unable to locate credentials.
-    """
+    """Make of what a store's library raises, of whatever kind, one line that names the path; without credentials."""
     try:
         yield
     except FileNotFoundError:
@@ -277,13 +244,6 @@ class Unchanged:
 
     Args:
         path: The name.
-
-    Example:
-        >>> path = located("memory://bucket/new.txt")
-        >>> with Unchanged(path).refusing():
-        ...     upload(path, b"text", create=True)
-        >>> path.read_bytes()
-        b'text'
     """
 
     def __init__(self, path: StorePath) -> None:
@@ -321,12 +281,6 @@ def upload(path: StorePath, content: bytes | Path, *, create: bool = False) -> N
         path: Its name.
         content: What it is to hold, or a file of this machine that does.
         create: Whether it is refused, with a FileExistsError, if there is one of that name, by stores that can.
-
-    Example:
-        >>> path = located("memory://bucket/a.txt")
-        >>> upload(path, b"text")
-        >>> path.read_text()
-        'text'
     """
     options: dict[str, Any] = {"mode": "create"} if create and path.creates else {}
     with store_errors(path):
@@ -340,14 +294,7 @@ def upload(path: StorePath, content: bytes | Path, *, create: bool = False) -> N
 
 @contextmanager
 def local_copy(path: Path) -> Iterator[Path]:
-    """A file of this machine with the contents of a path: itself, or a copy that is removed.
-
-    Example:
-        >>> upload(located("memory://bucket/b.txt"), b"text")
-        >>> with local_copy(located("memory://bucket/b.txt")) as copy:
-        ...     copy.read_text()
-        'text'
-    """
+    """A file of this machine with the contents of a path: itself, or a copy that is removed."""
     if not isinstance(path, StorePath):
         yield path
         return
@@ -373,12 +320,6 @@ def spooled(path: StorePath, *, alone: bool) -> Iterator[BinaryIO]:
     Args:
         path: The name it will have in the store.
         alone: Whether it is refused if somebody else has written that name meanwhile.
-
-    Example:
-        >>> with spooled(located("memory://bucket/c.txt"), alone=True) as file:
-        ...     _ = file.write(b"text")
-        >>> located("memory://bucket/c.txt").read_text()
-        'text'
     """
     before = Unchanged(path) if alone else None
     with tempfile.TemporaryDirectory(prefix="horoball-") as folder:

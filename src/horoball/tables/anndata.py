@@ -419,12 +419,5 @@ def _chosen(cells: _Cells, genes: Sequence[str] | None) -> tuple[list[str], list
 
 @table_reader(".h5ad", ids=False)
 def read_cells(path: str, options: ReadOptions) -> Table:
-    """The table of an .h5ad file, with the choices of `cell_table` where it has some.
-
-    Example:
-        >>> read_cells("missing.h5ad", ReadOptions())
-        Traceback (most recent call last):
-        ...
-        FileNotFoundError: There is no file missing.h5ad.
-    """
+    """The table of an .h5ad file, with the choices of `cell_table` where it has some."""
     return cell_table(path, genes=options.columns, label=options.label, label_may_miss=options.label_may_miss)

@@ -34,22 +34,12 @@ _KINDS = ("NAType", "NaTType")  # of pandas, which need not be installed
 
 
 def is_missing(value: Any) -> bool:
-    """Whether a value is missing.
-
-    Example:
-        >>> [is_missing(value) for value in (None, float("nan"), "", 0, "NaN")]
-        [True, True, False, False, False]
-    """
+    """Whether a value is missing."""
     return value is None or type(value).__name__ in _KINDS or bool(value != value)
 
 
 def category_names(labels: Any) -> np.ndarray:
-    """Categories as text; None, NaN and empty ones are "(missing)".
-
-    Example:
-        >>> category_names(["a", None, float("nan"), " "]).tolist()
-        ['a', '(missing)', '(missing)', '(missing)']
-    """
+    """Categories as text; None, NaN and empty ones are "(missing)"."""
     values = np.asarray(labels, dtype=object)
     known = [not is_missing(value) and str(value).strip() != "" for value in values]
     return np.array([str(value) if there else "(missing)" for value, there in zip(values, known, strict=True)])
@@ -62,12 +52,7 @@ GAP_WORDS = (
 
 
 def gap_words(na: str | Iterable[str] | None) -> tuple[str, ...]:
-    """Words that a user gives, as a command takes them, separated by commas, or as Python does, a list.
-
-    Example:
-        >>> gap_words("unknown, ERR"), gap_words(["-999"]), gap_words(None)
-        (('unknown', 'ERR'), ('-999',), ())
-    """
+    """Words that a user gives, as a command takes them, separated by commas, or as Python does, a list."""
     if na is None:
         return ()
     words = na.split(",") if isinstance(na, str) else list(na)
@@ -77,12 +62,7 @@ def gap_words(na: str | Iterable[str] | None) -> tuple[str, ...]:
 
 
 def gap_numbers(words: Iterable[str]) -> list[float]:
-    """Those of the words that are numbers, which also stand for a missing value in columns of numbers.
-
-    Example:
-        >>> gap_numbers(["unknown", "-999"])
-        [-999.0]
-    """
+    """Those of the words that are numbers, which also stand for a missing value in columns of numbers."""
     found = []
     for word in words:
         try:
@@ -111,21 +91,11 @@ _WRITTEN_WHOLE = r"^\s*[+-]?\d+\s*$"
 
 
 class NumberCellWarning(UserWarning):
-    """Cells of a column that the user calls a number are none; they are taken as missing.
-
-    Example:
-        >>> issubclass(NumberCellWarning, UserWarning)
-        True
-    """
+    """Cells of a column that the user calls a number are none; they are taken as missing."""
 
 
 class OddCell(NamedTuple):
-    """A text in a column of numbers.
-
-    Example:
-        >>> OddCell("unknown", 17, 3, dressed=False).row
-        17
-    """
+    """A text in a column of numbers."""
 
     text: str
     row: int  # the first that has it
@@ -138,14 +108,6 @@ class NumberCells:
 
     Args:
         decimal: The decimal mark of a text file; None where the source has types, so that text was meant to be text.
-
-    Example:
-        >>> import pyarrow as pa
-        >>> cells = NumberCells()
-        >>> cells.add(pa.array(["1", "2.5", "ERR"]), np.array([0, 1, 1, 2]), 0)
-        array([1. , 2.5, 2.5, nan])
-        >>> cells.plain, cells.odd["ERR"].row
-        (3, 3)
     """
 
     def __init__(self, decimal: str | None = None) -> None:
@@ -195,12 +157,7 @@ class NumberCells:
 
     @property
     def are_numbers(self) -> bool:
-        """Whether nine cells in ten are numbers; codes such as 007, in text that was meant to be text, are none.
-
-        Example:
-            >>> NumberCells().are_numbers
-            False
-        """
+        """Whether nine cells in ten are numbers; codes such as 007, in text that was meant to be text, are none."""
         like = self.plain + self.dressed
         codes = self.decimal is None and self.zero_led
         return like > 0 and like >= SHARE * (like + self.others) and not codes
@@ -222,38 +179,20 @@ def _parsed(texts: Any, plain: np.ndarray, decimal: str | None) -> np.ndarray:
 
 
 def is_text_type(kind: Any) -> bool:
-    """Whether an Arrow type is text.
-
-    Example:
-        >>> import pyarrow as pa
-        >>> is_text_type(pa.large_string()), is_text_type(pa.int64())
-        (True, False)
-    """
+    """Whether an Arrow type is text."""
     import pyarrow as pa
 
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
 def decimal_of(field: Any) -> str | None:
-    """The decimal mark that the text of an Arrow field was written with, if it comes from a text file.
-
-    Example:
-        >>> import pyarrow as pa
-        >>> decimal_of(with_decimal(pa.field("a", pa.string()), ",")), decimal_of(pa.field("a", pa.string()))
-        (',', None)
-    """
+    """The decimal mark that the text of an Arrow field was written with, if it comes from a text file."""
     said = (field.metadata or {}).get(_DECIMAL)
     return None if said is None else "," if said == b"," else "."
 
 
 def with_decimal(field: Any, decimal: str) -> Any:
-    """A field that says with which decimal mark its text was written.
-
-    Example:
-        >>> import pyarrow as pa
-        >>> with_decimal(pa.field("a", pa.string()), ",").metadata
-        {b'horoball.decimal': b','}
-    """
+    """A field that says with which decimal mark its text was written."""
     return field.with_metadata({_DECIMAL: decimal.encode()})
 
 
@@ -273,15 +212,6 @@ def text_numbers(
         gaps: Words that stand for a missing value, beside `GAP_WORDS`.
         decimal: The decimal mark of a text file.
         first: Gives the row of the first cell; asked only for a message.
-
-    Example:
-        >>> import pyarrow as pa
-        >>> text_numbers(pa.array(["1.5", "NA"]), "a")
-        array([1.5, nan])
-        >>> text_numbers(pa.array(["1.5", "ERR"]), "a")
-        Traceback (most recent call last):
-        ...
-        ValueError: Column 'a' holds numbers, except 'ERR' in row 1. Correct that cell; ...
     """
     import pyarrow as pa
 
@@ -303,12 +233,7 @@ def text_numbers(
 
 
 def shown_odd(odd: Sequence[OddCell], place: Callable[[int], str] = "row {}".format) -> str:
-    """Some cells, by text and row.
-
-    Example:
-        >>> shown_odd([OddCell("ERR", 4, 2, dressed=False)])
-        "'ERR' in row 4 and 1 more"
-    """
+    """Some cells, by text and row."""
     named = [
         f"{cell.text[:40]!r} in {place(cell.row)}" + (f" and {cell.times - 1:,} more" if cell.times > 1 else "")
         for cell in odd[:_NAMED]
@@ -332,10 +257,6 @@ def about_odd(
         place: How a row is called.
         more: Advice beside that on the cells.
         what: What the other cells are.
-
-    Example:
-        >>> about_odd({"age": [OddCell("unknown", 17, 1, dressed=False)]}, "x.csv")[:62]
-        "x.csv: column 'age' holds numbers, except 'unknown' in row 17."
     """
     told = "; ".join(
         f"column {name[:40]!r} holds {what}, except {shown_odd(odd, place)}" for name, odd in list(columns.items())[:5]

@@ -29,12 +29,7 @@ _LINES = 200  # that are looked at
 
 
 class Dialect(NamedTuple):
-    """How a file writes a table.
-
-    Example:
-        >>> find_dialect(b"a;b", b"1,5;2", ".csv")
-        Dialect(delimiter=';', decimal=',')
-    """
+    """How a file writes a table."""
 
     delimiter: str
     decimal: str
@@ -51,10 +46,6 @@ def find_dialect(header: bytes, sample: bytes, path: str) -> Dialect:
         header: The line of names.
         sample: What follows.
         path: Name of the file.
-
-    Example:
-        >>> find_dialect(b"a,b", b"1,5", "rows.csv")
-        Dialect(delimiter=',', decimal='.')
     """
     bare = re.sub(rb'"[^"]*"', b"", header)
     usual = "\t" if re.search(r"\.tsv\b|\.tab\b", path.lower()) else ","
@@ -82,14 +73,6 @@ def read_delimited(path: str, options: ReadOptions) -> ArrayTable:
     Args:
         path: Path or URL; columns are separated by tabs if it ends in .tsv, otherwise by commas.
         options: Which columns are meant.
-
-    Example:
-        >>> import tempfile, pathlib
-        >>> path = pathlib.Path(tempfile.mkdtemp()) / "rows.csv"
-        >>> _ = path.write_text("id,a,b,kind\n007,1,2,x\n7,3,4,y\n")
-        >>> table = read_delimited(str(path), ReadOptions(label="kind", ids="id"))
-        >>> table.columns, table.labels.tolist(), table.names
-        (['a', 'b'], ['x', 'y'], ['007', '7'])
     """
     import fsspec
     import pyarrow as pa
@@ -127,11 +110,6 @@ def parse_text(file: IO[bytes], path: str, aside: Sequence[str] = (), gaps: Sequ
         path: Its name, for messages.
         aside: Columns that stay text, exactly as they are written.
         gaps: Words that stand for a missing value, beside `GAP_WORDS`.
-
-    Example:
-        >>> table = parse_text(io.BytesIO(b"a;b\n1,5;x\n;y\n"), "rows.csv")
-        >>> table.to_pydict()
-        {'a': [1.5, None], 'b': ['x', 'y']}
     """
     import pyarrow as pa
     import pyarrow.csv
@@ -265,15 +243,7 @@ def _first_line(file: IO[bytes]) -> bytes:
 
 
 def line_of(path: str, row: int) -> int:
-    r"""The line of a file in which a row begins: empty lines are no rows, and cells in quotes may hold line breaks.
-
-    Example:
-        >>> import tempfile, pathlib
-        >>> path = pathlib.Path(tempfile.mkdtemp()) / "rows.csv"
-        >>> _ = path.write_text("a\n\n1\n2\n")
-        >>> line_of(str(path), 1)
-        4
-    """
+    r"""The line of a file in which a row begins: empty lines are no rows, and cells in quotes may hold line breaks."""
     import fsspec
 
     seen, quoted = -1, False  # the first that is seen has the names
@@ -395,13 +365,6 @@ def refuse_numbers(names: Sequence[str], numbers: np.ndarray, outside: bool, pat
         numbers: The numbers that they are.
         outside: Whether some lie outside the range of their columns.
         path: The file, for messages.
-
-    Example:
-        >>> refuse_numbers(["2001", "2002", "2003"], np.array([2001.0, 2002.0, 2003.0]), True, "rows.csv")
-        >>> refuse_numbers(["0.5", "0.1"], np.array([0.5, 0.1]), True, "rows.csv")
-        Traceback (most recent call last):
-        ...
-        ValueError: rows.csv has no header: its first line holds numbers, 0.5, 0.1. Put a line with the names ... first.
     """
     ordered = all(a < b for a, b in pairwise(numbers)) or all(a > b for a, b in pairwise(numbers))
     counted = bool((numbers == np.arange(len(numbers))).all())

@@ -45,13 +45,7 @@ UNITS = {"seconds": 86_400.0, "milliseconds": 86_400_000.0}  # of numbers that c
 
 
 def days_since_1970(values: Any, form: str) -> np.ndarray:
-    """Days of an Arrow array of dates, times, or numbers that count seconds; missing ones are NaN.
-
-    Example:
-        >>> import pyarrow as pa
-        >>> days_since_1970(pa.array([86400, None]), "seconds")
-        array([ 1., nan])
-    """
+    """Days of an Arrow array of dates, times, or numbers that count seconds; missing ones are NaN."""
     import pyarrow as pa
 
     if form in UNITS:
@@ -63,13 +57,7 @@ def days_since_1970(values: Any, form: str) -> np.ndarray:
 
 
 def date_features(days: np.ndarray, start: float) -> np.ndarray:
-    """Days since the start, the month from 0 and the weekday from 0, a Monday; shape (rows, 3).
-
-    Example:
-        >>> date_features(np.array([0.0, np.nan]), 0.0)  # a Thursday in January
-        array([[ 0.,  0.,  3.],
-               [nan, nan, nan]])
-    """
+    """Days since the start, the month from 0 and the weekday from 0, a Monday; shape (rows, 3)."""
     there = ~np.isnan(days)
     whole = np.floor(np.where(there, days, 0.0)).astype("int64")
     months = whole.astype("datetime64[D]").astype("datetime64[M]").astype("int64") % 12
@@ -93,11 +81,6 @@ def may_be_dates(column: Any, gaps: Any) -> bool:
     Args:
         column: An Arrow array of text.
         gaps: An Arrow array of words that stand for a missing value.
-
-    Example:
-        >>> import pyarrow as pa
-        >>> may_be_dates(pa.chunked_array([["NA", "31.12.2025", "soon"]]), pa.array(["NA"]))
-        True
     """
     import pyarrow.compute as pc
 
@@ -120,13 +103,6 @@ def parse_dates(column: Any, name: str = "") -> Any:
     Args:
         column: An Arrow array of text.
         name: Its name, for the log.
-
-    Example:
-        >>> import pyarrow as pa
-        >>> parse_dates(pa.chunked_array([["31.12.2025", None]])).to_pylist()
-        [datetime.date(2025, 12, 31), None]
-        >>> parse_dates(pa.chunked_array([["31.12.2025", "soon"]])) is None
-        True
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -153,13 +129,6 @@ def odd_dates(column: Any) -> list[OddCell]:
 
     Args:
         column: An Arrow array of text; cells that are missing are null.
-
-    Example:
-        >>> import pyarrow as pa
-        >>> odd_dates(pa.chunked_array([["2025-12-31"] * 9 + ["soon"]]))
-        [OddCell(text='soon', row=9, times=1, dressed=False)]
-        >>> odd_dates(pa.chunked_array([["2025-12-31", "soon"]]))
-        []
     """
     import pyarrow.compute as pc
 
@@ -188,25 +157,12 @@ def odd_dates(column: Any) -> list[OddCell]:
 
 
 def with_odd_dates(field: Any, odd: list[OddCell]) -> Any:
-    """A field that says which of its texts are no dates, where the others are.
-
-    Example:
-        >>> import pyarrow as pa
-        >>> field = with_odd_dates(pa.field("a", pa.string()), [OddCell("soon", 9, 1, dressed=False)])
-        >>> odd_dates_of(field)[0].text, odd_dates_of(pa.field("a", pa.string()))
-        ('soon', [])
-    """
+    """A field that says which of its texts are no dates, where the others are."""
     return field.with_metadata({**(field.metadata or {}), _ODD: json.dumps([list(cell) for cell in odd]).encode()})
 
 
 def odd_dates_of(field: Any) -> list[OddCell]:
-    """What `with_odd_dates` has noted of a field.
-
-    Example:
-        >>> import pyarrow as pa
-        >>> odd_dates_of(pa.field("a", pa.string()))
-        []
-    """
+    """What `with_odd_dates` has noted of a field."""
     noted = (field.metadata or {}).get(_ODD)
     return [] if noted is None else [OddCell(*cell) for cell in json.loads(noted)]
 
@@ -217,14 +173,6 @@ def text_of_dates(dates: Any, like: Any) -> Any:
     Args:
         dates: An Arrow array of dates or times.
         like: Texts of a column, which may have gaps.
-
-    Example:
-        >>> import datetime, pyarrow as pa
-        >>> day = pa.array([datetime.date(2026, 1, 31)])
-        >>> text_of_dates(day, pa.chunked_array([["31.12.2025", None]])).to_pylist()
-        ['31.01.2026']
-        >>> text_of_dates(day, pa.chunked_array([["2025-12-31"]])).to_pylist()
-        ['2026-01-31']
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -256,24 +204,12 @@ def _reads(column: Any, day: str, clock: str) -> bool:
 
 
 def level_text(value: Any) -> str:
-    """A value as the text of a level: 1 and 1.0 alike.
-
-    Example:
-        >>> level_text(1.0), level_text("a")
-        ('1', 'a')
-    """
+    """A value as the text of a level: 1 and 1.0 alike."""
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
 class Unseen:
-    """Values that no level stands for, counted by column: they are taken as missing, which is said once.
-
-    Example:
-        >>> unseen = Unseen()
-        >>> unseen.add("country", ["XY"])
-        >>> str(unseen)
-        "1 value that the model has not seen is taken as missing: country 'XY'"
-    """
+    """Values that no level stands for, counted by column: they are taken as missing, which is said once."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -301,12 +237,6 @@ def encode(
         frame: An Arrow table or record batch with all columns that are used, by name.
         unseen: Where values without a level are noted.
         first: Gives the number of the first row, for messages.
-
-    Example:
-        >>> import pyarrow as pa
-        >>> schema = Schema((Column("b", "binary", "", form="text", levels=("no", "yes")),))
-        >>> encode(schema, pa.table({"b": ["yes", None, "no"]})).ravel()
-        array([ 1., nan,  0.], dtype=float32)
     """
     # Arrow has columns: filling them and turning them once, as the caller does, is faster than filling rows.
     out = np.empty((frame.num_rows, len(schema.features)), np.float32, order="F")
@@ -424,12 +354,6 @@ def level_gaps(column: Column, values: Any) -> np.ndarray:
     Args:
         column: What the column is.
         values: Its cells, an Arrow array.
-
-    Example:
-        >>> import pyarrow as pa
-        >>> column = Column("b", "binary", "", form="text", levels=("no", "yes"))
-        >>> level_gaps(column, pa.array(["no", "maybe", "NA", None]))
-        array([False, False,  True,  True])
     """
     import pyarrow as pa
 
@@ -457,11 +381,6 @@ def decode(schema: Schema, x: np.ndarray) -> Any:
     Args:
         schema: What the columns are.
         x: Rows in their own units; NaN becomes missing.
-
-    Example:
-        >>> schema = Schema((Column("b", "binary", "", form="truth"), Column("n", "count", "", form="whole")))
-        >>> decode(schema, np.array([[1.0, 3.0], [0.0, np.nan]])).to_pylist()
-        [{'b': True, 'n': 3}, {'b': False, 'n': None}]
     """
     import pyarrow as pa
 

@@ -23,14 +23,6 @@ def gaps_of(schema: Schema, table: Table, typed: Any) -> dict[str, np.ndarray]:
         schema: What the columns are.
         table: The rows as the model is given them.
         typed: The same rows as they were read, an Arrow table.
-
-    Example:
-        >>> import pyarrow as pa
-        >>> from horoball.tables.read import read
-        >>> rows = pa.table({"a": [0.5, None, 2.5], "b": ["x", "y", "x"]})
-        >>> table = read(rows)
-        >>> gaps_of(table.schema, table, rows)["a"]
-        array([False,  True, False])
     """
     gone = np.concatenate([np.isnan(block.numpy()) for block in table.blocks()])
     gaps = {}
@@ -48,12 +40,6 @@ def fill_table(frame: Any, gaps: dict[str, np.ndarray], guesses: Any) -> Any:
         frame: The rows.
         gaps: Which cells are to be exchanged, by column.
         guesses: What for: the same rows of an Arrow table that has these columns.
-
-    Example:
-        >>> import pyarrow as pa
-        >>> frame = pa.table({"id": ["007"], "n": pa.array([None], pa.int8())})
-        >>> fill_table(frame, {"n": np.array([True])}, pa.table({"n": [2.7]})).to_pylist()
-        [{'id': '007', 'n': 3}]
     """
     for number, field in enumerate(frame.schema):
         gap = gaps.get(field.name)
@@ -65,14 +51,7 @@ def fill_table(frame: Any, gaps: dict[str, np.ndarray], guesses: Any) -> Any:
 
 
 def fill_data_frame(frame: Any, gaps: dict[str, np.ndarray], guesses: Any) -> Any:
-    """A data frame of pandas with some of its cells exchanged; see `fill_table`.
-
-    Example:
-        >>> import pandas as pd, pyarrow as pa
-        >>> frame = pd.DataFrame({"n": [None, 5e8 + 0.1]})
-        >>> fill_data_frame(frame, {"n": np.array([True, False])}, pa.table({"n": [2.5, 0.0]}))["n"].tolist()
-        [2.5, 500000000.1]
-    """
+    """A data frame of pandas with some of its cells exchanged; see `fill_table`."""
     import pyarrow as pa
 
     filled = frame.copy()
@@ -96,13 +75,7 @@ def fill_data_frame(frame: Any, gaps: dict[str, np.ndarray], guesses: Any) -> An
 
 
 def one_array(column: Any) -> Any:
-    """An Arrow array without chunks.
-
-    Example:
-        >>> import pyarrow as pa
-        >>> one_array(pa.chunked_array([[1], [2]])).to_pylist()
-        [1, 2]
-    """
+    """An Arrow array without chunks."""
     import pyarrow as pa
 
     return pa.concat_arrays(column.chunks) if isinstance(column, pa.ChunkedArray) else column

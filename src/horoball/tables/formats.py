@@ -125,12 +125,7 @@ def find_reader(path: str) -> TableReader:
 
 
 def is_file(path: str) -> bool:
-    """Whether a path is a file of this machine, as most are.
-
-    Example:
-        >>> is_file("no such file.csv"), is_file("s3://rows/part.parquet")
-        (False, False)
-    """
+    """Whether a path is a file of this machine, as most are."""
     return "://" not in path and Path(path).is_file()
 
 
@@ -147,13 +142,6 @@ def written_labels(column: Any) -> np.ndarray:
 
     Args:
         column: A pyarrow array of text.
-
-    Example:
-        >>> import pyarrow as pa
-        >>> written_labels(pa.chunked_array([["1", "NA", "3"]])).tolist()
-        [1, None, 3]
-        >>> written_labels(pa.chunked_array([["007", "7", "NA"]])).tolist()
-        ['007', '7', 'NA']
     """
     import pyarrow as pa
     import pyarrow.compute as pc

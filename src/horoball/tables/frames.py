@@ -103,24 +103,13 @@ FRAME_ENDINGS = (*_FRAMES, *_PACKED)
 
 
 def ending_of(path: str) -> str | None:
-    """The ending of a file that holds a table with columns of any type; None for others.
-
-    Example:
-        >>> ending_of("rows.csv.gz"), ending_of("rows.npy")
-        ('.csv.gz', None)
-    """
+    """The ending of a file that holds a table with columns of any type; None for others."""
     name = PurePath(path).name.lower()
     return max((ending for ending in FRAME_ENDINGS if name.endswith(ending)), key=len, default=None)
 
 
 def gives_arrow(source: Any) -> bool:
-    """Whether a source is, or gives, Arrow data: an Arrow table or reader, a DuckDB relation, a polars data frame.
-
-    Example:
-        >>> import pyarrow as pa
-        >>> gives_arrow(pa.table({"a": [1]})), gives_arrow([[1.0]])
-        (True, False)
-    """
+    """Whether a source is, or gives, Arrow data: an Arrow table or reader, a DuckDB relation, a polars data frame."""
     return any(hasattr(source, name) for name in ("__arrow_c_stream__", "to_arrow_table", "to_arrow"))
 
 
@@ -131,10 +120,6 @@ def frame_of(source: Any, aside: Sequence[str] = (), gaps: Sequence[str] = ()) -
         source: A path or URL; a pandas or polars data frame; an Arrow table; a NumPy array.
         aside: Columns of text files that stay text, whatever they hold.
         gaps: Words that stand for a missing value, beside `GAP_WORDS`.
-
-    Example:
-        >>> frame_of(np.array([[1.0, 2.0]])).column_names
-        ['x0', 'x1']
     """
     import pyarrow as pa
 
@@ -167,13 +152,7 @@ def frame_of(source: Any, aside: Sequence[str] = (), gaps: Sequence[str] = ()) -
 
 
 def index_of(source: Any) -> Any:
-    """Labels of the rows of a pandas data frame, unless they are their numbers; None for anything else.
-
-    Example:
-        >>> import pandas as pd
-        >>> index_of(pd.DataFrame({"a": [1, 2]}, index=["x", "y"])).tolist(), index_of(pd.DataFrame({"a": [1, 2]}))
-        (['x', 'y'], None)
-    """
+    """Labels of the rows of a pandas data frame, unless they are their numbers; None for anything else."""
     if not type(source).__module__.startswith("pandas."):
         return None
     index = source.index
@@ -182,13 +161,7 @@ def index_of(source: Any) -> Any:
 
 
 def columns_of_frame(source: Any) -> list[str] | None:
-    """Names of the columns of a data frame; None where they are numbers, and for anything else.
-
-    Example:
-        >>> import pandas as pd
-        >>> columns_of_frame(pd.DataFrame({"a": [1, 2]})), columns_of_frame(pd.DataFrame([[1, 2]]))
-        (['a'], None)
-    """
+    """Names of the columns of a data frame; None where they are numbers, and for anything else."""
     names = list(getattr(source, "columns", ()))
     return names if names and all(isinstance(name, str) for name in names) else None
 
@@ -224,13 +197,6 @@ def frame_as_written(path: str) -> Any:
 
     Args:
         path: Path or URL of a file that `frame_of` takes.
-
-    Example:
-        >>> import pathlib, tempfile
-        >>> path = pathlib.Path(tempfile.mkdtemp()) / "rows.csv"
-        >>> _ = path.write_text("id,x" + chr(10) + "007,1.50" + chr(10) + "8,NA" + chr(10))
-        >>> frame_as_written(str(path)).to_pylist()
-        [{'id': '007', 'x': '1.50'}, {'id': '8', 'x': 'NA'}]
     """
     frame = _frame_of_file(path, (), ())
     if dialect_of(path) is not None:
@@ -241,12 +207,7 @@ def frame_as_written(path: str) -> Any:
 
 
 def dialect_of(path: str) -> Dialect | None:
-    """How a text file writes its table; None for files of other formats.
-
-    Example:
-        >>> dialect_of("rows.parquet") is None
-        True
-    """
+    """How a text file writes its table; None for files of other formats."""
     import fsspec
 
     ending = ending_of(path)
@@ -374,13 +335,6 @@ def read_frame_file(path: str, options: ReadOptions) -> ArrayTable:
     Args:
         path: Path or URL.
         options: Which columns are meant.
-
-    Example:
-        >>> import gzip, pathlib, tempfile
-        >>> path = pathlib.Path(tempfile.mkdtemp()) / "rows.csv.gz"
-        >>> _ = path.write_bytes(gzip.compress(b"a,b,kind" + bytes([10]) + b"1,2,x" + bytes([10])))
-        >>> read_frame_file(str(path), ReadOptions(label="kind")).columns
-        ['a', 'b']
     """
     frame = frame_of(path, [name for name in (options.label, options.ids) if name is not None], options.na)
     return numbers_of(frame, options, path)
@@ -393,11 +347,6 @@ def numbers_of(frame: Any, options: ReadOptions, where: str) -> ArrayTable:
         frame: The Arrow table.
         options: Which columns are meant.
         where: What holds them, for messages.
-
-    Example:
-        >>> import pyarrow as pa
-        >>> numbers_of(pa.table({"a": [1, 2], "b": [0.5, 1.0]}), ReadOptions(columns=["b", "a"]), "The table").columns
-        ['b', 'a']
     """
     import pyarrow as pa
 
@@ -444,13 +393,7 @@ def _text_numbers(column: Any, field: Any, options: ReadOptions, where: str) -> 
 
 
 def labels_of(column: Any) -> np.ndarray:
-    """Labels of an Arrow column: texts as `written_labels` has them, others as they are.
-
-    Example:
-        >>> import pyarrow as pa
-        >>> labels_of(pa.chunked_array([["1", "2"]])).tolist()
-        [1, 2]
-    """
+    """Labels of an Arrow column: texts as `written_labels` has them, others as they are."""
     import pyarrow as pa
 
     from horoball.tables.formats import written_labels

@@ -19,13 +19,7 @@ __all__ = ["AXES", "WORK", "Neighborhood", "count_axes", "geodesics", "neighbor_
 
 
 class Neighborhood(NamedTuple):
-    """Of every row, the numbers of its neighbors.
-
-    Example:
-        >>> near = Neighborhood.of_graph(csr_matrix([[0.0, 2.0, 1.0], [2.0, 0.0, 0.0], [1.0, 0.0, 0.0]]))
-        >>> near.others[near.first[0] :][:2]
-        array([2, 1])
-    """
+    """Of every row, the numbers of its neighbors."""
 
     first: np.ndarray  # where the neighbors of each row start in `others`
     size: np.ndarray  # how many there are of each row, at least 1
@@ -43,13 +37,7 @@ class Neighborhood(NamedTuple):
         return cls(np.cumsum(count) - count, count, others[order].astype(np.int64))
 
     def drawn(self, rng: np.random.Generator) -> np.ndarray:
-        """A neighbor of each row; that of rank k is drawn about as often as k^−2/3.
-
-        Example:
-            >>> near = Neighborhood.of_graph(csr_matrix([[0.0, 1.0], [1.0, 0.0]]))
-            >>> near.drawn(np.random.default_rng(0))
-            array([1, 0])
-        """
+        """A neighbor of each row; that of rank k is drawn about as often as k^−2/3."""
         rank = (rng.random(len(self.size)) ** 3 * self.size).astype(np.int64)
         return self.others[self.first + rank]
 

@@ -36,12 +36,7 @@ _EPOCH = {"seconds": (9.4e8, 2.2e9), "milliseconds": (9.4e11, 2.2e12)}  # 1999 t
 
 
 def parse_kinds(text: str) -> dict[str, str]:
-    """Kinds of columns as the command takes them.
-
-    Example:
-        >>> parse_kinds("age:real, rating:ordinal")
-        {'age': 'real', 'rating': 'ordinal'}
-    """
+    """Kinds of columns as the command takes them."""
     kinds = {}
     for part in text.split(","):
         name, colon, kind = part.strip().rpartition(":")
@@ -72,16 +67,6 @@ def guess_schema(
         where: What holds the columns, for messages.
         gaps: Words that the user takes for a missing value, which the columns keep.
         place: How a row is called in messages.
-
-    Example:
-        >>> import pyarrow as pa
-        >>> from horoball.tables.profile import profile_batches
-        >>> table = pa.table({"a": [0.5, 1.5, 2.5], "b": ["x", "y", "x"], "c": [7, 7, 7]})
-        >>> schema = guess_schema(profile_batches(table.schema, table.to_batches()), {"a": "real"}, "The table")
-        >>> print(*schema.lines(), sep=chr(10))
-        a  real    as told
-        b  binary  text with 2 different values: x, y
-        c  skip    the same value in every row
     """
     names = [profile.name for profile in profiles]
     for name, kind in given.items():
@@ -126,14 +111,6 @@ def guess_column(profile: Profile, where: str = "The table") -> Column:
     Args:
         profile: Of the column.
         where: What holds it, for messages.
-
-    Example:
-        >>> import pyarrow as pa
-        >>> profile = Profile("rating", pa.int64())
-        >>> profile.add(pa.array([1, 5, 3, 4, 2, 5, None]))
-        >>> column = guess_column(profile)
-        >>> column.kind, column.reason, column.levels
-        ('ordinal', 'whole numbers from 1 to 5; 1 missing', ('1', '2', '3', '4', '5'))
     """
     if profile.is_number and profile.observed and math.isinf(max(profile.high, -profile.low)):
         raise ValueError(
@@ -152,15 +129,6 @@ def told_column(profile: Profile, kind: str, place: Callable[[int], str] = "row 
     """A column of the kind that a user gives, if its values can be that.
 
     Text of which nine cells in ten are numbers can be one; the other cells are taken as missing, with a warning.
-
-    Example:
-        >>> import pyarrow as pa
-        >>> profile = Profile("a", pa.string())
-        >>> profile.add(pa.array(["x", "y"]))
-        >>> told_column(profile, "real")
-        Traceback (most recent call last):
-        ...
-        ValueError: Column 'a' cannot be real: it holds text such as 'x'. Kinds that it can be: category, ordinal, skip.
     """
     name, why = profile.name, "as told" + (f"; {profile.missing:,} missing" if profile.missing else "")
     if kind == "skip":

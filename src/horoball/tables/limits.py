@@ -38,10 +38,6 @@ def title_of(path: str | Path) -> str:
     r"""The name of a file without its ending, with � in the place of bytes that are not UTF-8.
 
     Python keeps such bytes as lone surrogates, which no page and no JSON file can hold.
-
-    Example:
-        >>> title_of("data/cells.csv"), title_of("caf\udce9.csv")
-        ('cells', 'caf�')
     """
     return os.fsencode(Path(path).stem).decode("utf-8", "replace")
 
@@ -50,12 +46,6 @@ def check_text(path: Path) -> None:
     r"""Refuse the name of a file or folder to write that is not UTF-8, before the work is done and cannot be kept.
 
     Checkpoints and Parquet files cannot be opened under such a name.
-
-    Example:
-        >>> check_text(Path("caf\udce9"))
-        Traceback (most recent call last):
-        ...
-        ValueError: The name 'caf�' is not UTF-8. Files of a run and of results need a name that is; choose another one.
     """
     name = os.fsencode(path).decode("utf-8", "replace")
     if name != str(path):
@@ -79,13 +69,6 @@ def parsing(path: str | Path, kind: str | None = None) -> Iterator[None]:
     Args:
         path: The file that is read within.
         kind: What it should be; "file" with its ending if not given.
-
-    Example:
-        >>> with parsing("rows.npz"):
-        ...     {}["data"]
-        Traceback (most recent call last):
-        ...
-        ValueError: rows.npz is not a readable .npz file: it lacks 'data'. It may be damaged or of another kind...
     """
     try:
         yield
@@ -131,10 +114,6 @@ def allowed(size: int, ratio: int = _RATIO) -> int:
     Args:
         size: Bytes of the file.
         ratio: What one of them may become; 1100 if it may be compressed.
-
-    Example:
-        >>> allowed(1000) >> 20
-        65
     """
     given = given_memory()
     return min(_FREE + ratio * size, int(_SHARE * machine_memory())) if given is None else given
@@ -151,12 +130,6 @@ def check_held(wanted: int, size: int, what: str, ratio: int = _RATIO) -> None:
 
     Raises:
         ValueError: The contents are larger than compression explains, or than is allowed.
-
-    Example:
-        >>> check_held(10**12, 78, "the header")
-        Traceback (most recent call last):
-        ...
-        ValueError: the header tells of 1,000,000,000,000 bytes, which a file of 78 bytes does not hold; ...
     """
     if wanted > allowed(size, ratio):
         raise ValueError(
@@ -176,14 +149,6 @@ class Budget:
     Args:
         size: Bytes of the file.
         ratio: What one of them may become.
-
-    Example:
-        >>> budget = Budget(1000)
-        >>> budget.spend(1 << 20)
-        >>> budget.spend(1 << 30)
-        Traceback (most recent call last):
-        ...
-        ValueError: so far it took 1,074,790,400 bytes of memory, more than a file of 1,000 bytes may; if it is ...
     """
 
     def __init__(self, size: int, ratio: int = _RATIO) -> None:
@@ -218,12 +183,6 @@ def check_rows(rows: int, size: int) -> None:
 
     Raises:
         ValueError: There are too many.
-
-    Example:
-        >>> check_rows(10**12, 500)
-        Traceback (most recent call last):
-        ...
-        ValueError: it tells of 1,000,000,000,000 rows, which a file of 500 bytes does not hold
     """
     if rows > max(_FEW_ROWS, _RATIO * size):
         raise ValueError(f"it tells of {rows:,} rows, which a file of {size:,} bytes does not hold")
@@ -238,12 +197,6 @@ def check_nodes(rows: int, size: int) -> None:
 
     Raises:
         ValueError: The matrix is almost empty.
-
-    Example:
-        >>> check_nodes(10**9, 78)
-        Traceback (most recent call last):
-        ...
-        ValueError: it tells of 1,000,000,000 rows, nearly all of them empty; leave those out, or save a list of edges
     """
     if rows > max(_FEW_ROWS, _ROWS_PER_BYTE * size):
         raise ValueError(
@@ -260,12 +213,6 @@ def check_widths(texts: Iterable[object], what: str) -> None:
 
     Raises:
         ValueError: The array would take over 100 times as much as the texts, or more than the user allows.
-
-    Example:
-        >>> check_widths(["x" * 10**5, *"ab" * 10**3], "The labels")
-        Traceback (most recent call last):
-        ...
-        ValueError: The labels have a text of 100,000 characters among short ones: 'xxxxxxxxxxxxxxxxxxxx…'. Shorten it.
     """
     longest, total, count = "", 0, 0
     for text in texts:
@@ -292,15 +239,6 @@ def check_feather(data: Any) -> None:
 
     Args:
         data: The file, as bytes or mapped.
-
-    Example:
-        >>> import io, pyarrow as pa, pyarrow.feather as feather
-        >>> out = io.BytesIO()
-        >>> feather.write_feather(pa.table({"a": np.zeros(10**7)}), out, compression="zstd", chunksize=10**7)
-        >>> check_feather(out.getvalue())
-        Traceback (most recent call last):
-        ...
-        ValueError: its list of buffers tells of 80,000,000 bytes, which a file of ... bytes does not hold; ...
     """
     if bytes(data[:6]) != _MAGIC or bytes(data[-6:]) != _MAGIC:
         return  # an old one, which is not compressed, or none; its reader says so
@@ -388,14 +326,6 @@ def spend_shared(chunks: Iterable[Any], budget: Budget) -> None:
     Args:
         chunks: Arrow arrays.
         budget: What their file may take.
-
-    Example:
-        >>> import pyarrow as pa
-        >>> codes = pa.array(np.zeros(10_000, np.int8))
-        >>> spend_shared([pa.DictionaryArray.from_arrays(codes, ["x" * 10**5])], Budget(1000))
-        Traceback (most recent call last):
-        ...
-        ValueError: so far it took 1,000,000,000 bytes of memory, more than a file of 1,000 bytes may; ...
     """
     for chunk in chunks:
         budget.spend(_shared(chunk))

@@ -32,12 +32,7 @@ _log = logging.getLogger("horoball")
 
 
 class PartFile(str):
-    """The path of a file of a partitioned table, with the columns whose values are in the names of its folders.
-
-    Example:
-        >>> PartFile("rows/year=2026/x.parquet", {"year": 2026}).values
-        {'year': 2026}
-    """
+    """The path of a file of a partitioned table, with the columns whose values are in the names of its folders."""
 
     values: Mapping[str, int | str | None]
 
@@ -52,24 +47,14 @@ class PartFile(str):
 
 
 def is_pattern(path: str) -> bool:
-    """Whether a path has the signs of a pattern, and is not the name of a file.
-
-    Example:
-        >>> is_pattern("rows/*.parquet"), is_pattern("rows.parquet")
-        (True, False)
-    """
+    """Whether a path has the signs of a pattern, and is not the name of a file."""
     if not any(sign in path for sign in "*?["):
         return False
     return _system(path) is not None if "://" in path else not Path(path).exists()
 
 
 def is_folder(path: str) -> bool:
-    """Whether a path is a folder of this machine, a prefix of a store, or a pattern of such or of Parquet files.
-
-    Example:
-        >>> is_folder("rows.csv"), is_folder("rows/*.parquet")
-        (False, True)
-    """
+    """Whether a path is a folder of this machine, a prefix of a store, or a pattern of such or of Parquet files."""
     if is_pattern(path):
         return path.lower().endswith((".parquet", "/", "*"))
     if "://" not in path:
@@ -83,12 +68,7 @@ def is_folder(path: str) -> bool:
 
 
 def is_there(path: str) -> bool:
-    """Whether a path is of something on this machine, or elsewhere, where it is asked for when it is read.
-
-    Example:
-        >>> is_there("no such file.csv"), is_there("s3://rows/part.parquet")
-        (False, True)
-    """
+    """Whether a path is of something on this machine, or elsewhere, where it is asked for when it is read."""
     return "://" in path or is_pattern(path) or Path(path).exists()
 
 
@@ -101,10 +81,6 @@ def parquet_files(path: str) -> list[str]:
 
     Raises:
         ValueError: There is no such file, or they belong to a table of a format that keeps deleted rows in them.
-
-    Example:
-        >>> parquet_files("rows/part.parquet")
-        ['rows/part.parquet']
     """
     if is_pattern(path):
         return _with_values([file for each in _matches(path) for file in _of_folder(each)], path)

@@ -36,12 +36,7 @@ _SPAN = 4.0  # times the largest number of most columns that one of the same uni
 
 
 class UnseenValueWarning(UserWarning):
-    """Rows hold categories that the model has not seen; they are taken as missing.
-
-    Example:
-        >>> issubclass(UnseenValueWarning, UserWarning)
-        True
-    """
+    """Rows hold categories that the model has not seen; they are taken as missing."""
 
 
 def read_columns(
@@ -177,12 +172,7 @@ def read_fitted(source: Any, schema: Schema, options: ReadOptions) -> Table:
 def choose_columns(
     names: list[str], options: ReadOptions, kinds: Mapping[str, str], drop: Sequence[str], where: str
 ) -> Chosen:
-    """The columns that are meant, without those to drop; a misspelt name is refused with the closest one.
-
-    Example:
-        >>> choose_columns(["a", "b"], ReadOptions(), {}, ["b"], "The file").features
-        ['a']
-    """
+    """The columns that are meant, without those to drop; a misspelt name is refused with the closest one."""
     for name in kinds:
         if name not in names:
             raise ValueError(f"{where} has no column {name[:40]!r}.{closest(name, names)}")
@@ -190,16 +180,7 @@ def choose_columns(
 
 
 def schema_if_uniform(schema: Schema, profiles: Sequence[Profile], *, given: bool) -> Schema | None:
-    """The same, marked as uniform, if all columns that are used are complete numbers of one kind; None if not.
-
-    Example:
-        >>> import pyarrow as pa
-        >>> from horoball.tables.profile import profile_batches
-        >>> table = pa.table({"a": [0.5, 1.5, 2.5]})
-        >>> profiles = profile_batches(table.schema, table.to_batches())
-        >>> schema_if_uniform(guess_schema(profiles, {}, ""), profiles, given=False).uniform
-        True
-    """
+    """The same, marked as uniform, if all columns that are used are complete numbers of one kind; None if not."""
     profile_of = {profile.name: profile for profile in profiles}
     used = {column.name: column.kind for column in schema.used}
     mine = [profile_of[name] for name in used]

@@ -37,12 +37,6 @@ def loses_digits(low: Any, high: Any, *, exact: Any = False) -> Any:
         low: Least values, numbers or arrays of them; whole ones may be Python's, of any size.
         high: Largest values.
         exact: Whether they are whole numbers that were given as such, without any rounding.
-
-    Example:
-        >>> bool(loses_digits(1.7e9, 1.7e9 + 300)), bool(loses_digits(0.0, 1.0))
-        (True, False)
-        >>> bool(loses_digits(2**60, 2**60 + 60, exact=True))
-        True
     """
     spread = np.asarray(np.asarray(high) - np.asarray(low), np.float64)  # of whole numbers before they are rounded
     low, high = np.asarray(low, np.float64), np.asarray(high, np.float64)
@@ -53,11 +47,7 @@ def loses_digits(low: Any, high: Any, *, exact: Any = False) -> Any:
 
 
 def tell_names(names: Sequence[str]) -> None:
-    """Warn of columns that lose digits, by their names.
-
-    Example:
-        >>> tell_names([])  # nothing to say
-    """
+    """Warn of columns that lose digits, by their names."""
     if names:
         _log.warning(
             "Rounding: %s vary by little of their size, most of which float32 loses. Center them first.",
@@ -71,9 +61,6 @@ def tell_rounded(x: np.ndarray, columns: Sequence[str]) -> None:
     Args:
         x: Rows as they were given, before they become float32.
         columns: Their names.
-
-    Example:
-        >>> tell_rounded(1.7e9 + np.arange(300.0)[:, None], ["seconds"])  # warns
     """
     if not x.size or x.dtype.kind not in "iuf" or x.dtype.itemsize < 8:
         return
@@ -101,12 +88,6 @@ def advice_for(array: np.ndarray, otherwise: str) -> str:
     Args:
         array: The array, or one column.
         otherwise: Advice for text and anything else.
-
-    Example:
-        >>> advice_for(np.array(["2026-01-31"], "datetime64[D]"), "Drop it.")
-        'Turn dates into numbers first, for example days since the first one.'
-        >>> advice_for(np.array(["a"]), "Drop it.")
-        'Drop it.'
     """
     if array.dtype.kind in _KINDS:
         return _KINDS[array.dtype.kind]
@@ -128,12 +109,6 @@ def check_numbers(x: Any, name: str, *, objects: bool = False) -> None:
 
     Raises:
         ValueError: Values are masked, or are dates, durations, complex numbers, text or objects.
-
-    Example:
-        >>> check_numbers(np.ma.masked_less([[1.0, -999.0]], 0), "The array")
-        Traceback (most recent call last):
-        ...
-        ValueError: The array has 1 masked value. Masks are not read: fill it (array.filled(...)) or drop such rows...
     """
     if isinstance(x, Tensor):
         if x.is_complex():
@@ -150,14 +125,7 @@ def check_numbers(x: Any, name: str, *, objects: bool = False) -> None:
 
 
 def check_unmasked(x: Any, name: str) -> None:
-    """Refuse a masked array of which anything is masked.
-
-    Example:
-        >>> check_unmasked(np.ma.masked_less([[1.0, -999.0]], 0), "The array")
-        Traceback (most recent call last):
-        ...
-        ValueError: The array has 1 masked value. Masks are not read: fill it (array.filled(...)) or drop such rows...
-    """
+    """Refuse a masked array of which anything is masked."""
     masked = int(np.ma.count_masked(x)) if isinstance(x, np.ma.MaskedArray) else 0
     if masked:
         values, them = ("value", "it") if masked == 1 else ("values", "them")
@@ -178,12 +146,6 @@ def refuse_beyond(x: np.ndarray, columns: Sequence[str], name: str, first: int =
         columns: Names of the columns.
         name: What the table is called in messages.
         first: Number of the first row.
-
-    Example:
-        >>> refuse_beyond(np.array([[1.0], [1e308]]), ["a"], "The table")
-        Traceback (most recent call last):
-        ...
-        ValueError: The table has 1e+308 in row 1, column 'a', which is beyond 3.4e38, the largest number of float32....
     """
     if not x.size or not max(np.fmax.reduce(x, axis=None), -np.fmin.reduce(x, axis=None)) > _LARGEST:
         return  # most tables: without an array as large as they are
@@ -204,12 +166,6 @@ def check_finite(block: Tensor, first: int, columns: Sequence[str], name: str) -
         first: Number of the block's first row in the table, whose rows are numbered from 0.
         columns: Names of the columns.
         name: What the table is called in messages.
-
-    Example:
-        >>> check_finite(torch.tensor([[1.0], [float("nan")]]), 10, ["a"], "The array")
-        Traceback (most recent call last):
-        ...
-        ValueError: The array holds a missing or infinite value in row 11, column 'a'. Fill or drop such rows first.
     """
     bad = ~torch.isfinite(block)
     if bool(bad.any()):

@@ -29,13 +29,6 @@ def load_arrays(file: IO[bytes]) -> np.ndarray | dict[str, np.ndarray] | Any:
 
     Raises:
         ValueError: The file is none, holds pickled objects, or says that it holds more than it does.
-
-    Example:
-        >>> import io
-        >>> out = io.BytesIO()
-        >>> np.save(out, np.eye(2))
-        >>> load_arrays(out).shape
-        (2, 2)
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of headers, by old writers and others
@@ -70,16 +63,7 @@ def _loaded(file: IO[bytes]) -> np.ndarray | dict[str, np.ndarray] | Any:
 
 
 def sound_sparse(matrix: Any) -> Any:
-    """The same matrix, if its indices lie within it: scipy's loops do not look, and write where they point to.
-
-    Example:
-        >>> import scipy.sparse
-        >>> broken = scipy.sparse.csr_matrix((np.ones(1), [7], [0, 1]), shape=(1, 3))
-        >>> sound_sparse(broken)
-        Traceback (most recent call last):
-        ...
-        ValueError: indices must be < 3
-    """
+    """The same matrix, if its indices lie within it: scipy's loops do not look, and write where they point to."""
     if hasattr(matrix, "check_format"):  # of rows, columns or blocks; others are checked when they are made
         matrix.check_format(full_check=True)
     return matrix
@@ -113,13 +97,6 @@ def read_arrays(path: str, options: ReadOptions) -> ArrayTable:
     Args:
         path: Path or URL.
         options: Not used: the columns have no names.
-
-    Example:
-        >>> import pathlib, tempfile
-        >>> path = pathlib.Path(tempfile.mkdtemp()) / "rows.npy"
-        >>> np.save(path, np.eye(3))
-        >>> read_arrays(str(path), ReadOptions()).rows
-        3
     """
     import fsspec
 
@@ -146,14 +123,6 @@ class MappedVectors(StreamedTable):
 
     Args:
         path: The file: an array of two dimensions, of any type of real numbers.
-
-    Example:
-        >>> import pathlib, tempfile
-        >>> path = pathlib.Path(tempfile.mkdtemp()) / "vectors.npy"
-        >>> np.save(path, np.arange(6, dtype=np.float16).reshape(3, 2))
-        >>> next(MappedVectors(str(path)).blocks(2))
-        tensor([[0., 1.],
-                [2., 3.]])
     """
 
     def __init__(self, path: str) -> None:
@@ -172,15 +141,7 @@ class MappedVectors(StreamedTable):
         return array
 
     def decoded_bytes(self) -> int:
-        """Memory that all rows would take.
-
-        Example:
-            >>> import pathlib, tempfile
-            >>> path = pathlib.Path(tempfile.mkdtemp()) / "vectors.npy"
-            >>> np.save(path, np.zeros((3, 2)))
-            >>> MappedVectors(str(path)).decoded_bytes()
-            24
-        """
+        """Memory that all rows would take."""
         return 4 * self.rows * self.features
 
     def _block_rows(self) -> int:

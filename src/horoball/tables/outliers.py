@@ -28,23 +28,11 @@ _NAMED = 5  # rows that a report names
 
 
 class OutlierWarning(UserWarning):
-    """Some values lie so far out that their columns are scaled without them.
-
-    Example:
-        >>> issubclass(OutlierWarning, UserWarning)
-        True
-    """
+    """Some values lie so far out that their columns are scaled without them."""
 
 
 class RowSample:
-    """Rows of a table of any length, evenly spaced: every row at first, then every second, then every fourth.
-
-    Example:
-        >>> sample = RowSample(features=1)
-        >>> sample.add(torch.arange(20_000.0).unsqueeze(1))
-        >>> sample.rows.ravel()[:3], len(sample.rows)
-        (tensor([0., 4., 8.]), 5000)
-    """
+    """Rows of a table of any length, evenly spaced: every row at first, then every second, then every fourth."""
 
     def __init__(self, features: int) -> None:
         self._most = 2 * max(64, min(_SAMPLE, _NUMBERS // features))
@@ -67,14 +55,7 @@ class RowSample:
 
 
 class Spread(NamedTuple):
-    """Mean and standard deviation of each column, without outliers where it has some.
-
-    Example:
-        >>> Spread(torch.zeros(2), torch.ones(2), torch.tensor([False, True])).limit
-        tensor([inf, 3.])
-        >>> Spread(torch.zeros(2), torch.ones(2), torch.tensor([False, False])).limit is None
-        True
-    """
+    """Mean and standard deviation of each column, without outliers where it has some."""
 
     mean: Tensor
     std: Tensor
@@ -98,12 +79,6 @@ def robust_spread(mean: Tensor, std: Tensor, low: Tensor, high: Tensor, sample: 
         low: Least value of each column.
         high: Largest value of each column.
         sample: Some rows, all of them if they are few.
-
-    Example:
-        >>> x = torch.arange(100.0).unsqueeze(1)
-        >>> x[7] = 1e9
-        >>> robust_spread(x.mean(0), x.std(0), x.amin(0), x.amax(0), x).std.round()
-        tensor([29.])
     """
     n = len(sample)
     if n < _FEWEST:
@@ -127,16 +102,7 @@ def robust_spread(mean: Tensor, std: Tensor, low: Tensor, high: Tensor, sample: 
 
 
 def report_outliers(table: Table, spread: Spread) -> None:
-    """Warn of the values that columns are scaled without, by column and row.
-
-    Example:
-        >>> from horoball.tables.table import ArrayTable
-        >>> table = ArrayTable([[0.0], [1.0], [1e9]])
-        >>> with warnings.catch_warnings(record=True, action="always") as caught:
-        ...     report_outliers(table, Spread(torch.zeros(1), torch.ones(1), torch.tensor([True])))
-        >>> str(caught[0].message)[:70]
-        '1 of 3 rows hold outliers, which make up the spread of their columns a'
-    """
+    """Warn of the values that columns are scaled without, by column and row."""
     columns = spread.outliers.nonzero().ravel()
     if not len(columns):
         return

@@ -249,12 +249,7 @@ _BATCH = 1 << 16  # rows that are looked at together
 
 
 def is_parquet(path: str) -> bool:
-    """Whether a path is of Parquet files: by its ending, a folder, or a prefix of a store.
-
-    Example:
-        >>> is_parquet("rows.csv"), is_parquet("rows.parquet")
-        (False, True)
-    """
+    """Whether a path is of Parquet files: by its ending, a folder, or a prefix of a store."""
     if path.lower().endswith(".parquet") or is_file(path):
         return path.lower().endswith(".parquet")
     from horoball.tables.listing import is_folder
@@ -271,14 +266,6 @@ def profile_parquet(
         path: A file, or a folder of files.
         features: Which of the names are features.
         gaps: Words that stand for a missing value, beside `GAP_WORDS`.
-
-    Example:
-        >>> import pyarrow as pa, pyarrow.parquet as pq, tempfile, pathlib
-        >>> path = pathlib.Path(tempfile.mkdtemp()) / "rows.parquet"
-        >>> pq.write_table(pa.table({"a": [1.0, None], "kind": ["x", "y"]}), path)
-        >>> names, profiles = profile_parquet(str(path), lambda names: ["a"])
-        >>> names, profiles[0].missing
-        (['a', 'kind'], 1)
     """
     import pyarrow as pa
 
@@ -334,15 +321,6 @@ class MixedParquetTable(ParquetTable):
         path: A file, or a folder of files.
         schema: What the columns are.
         options: Which column is the label, and which holds the rows' names.
-
-    Example:
-        >>> import pyarrow as pa, pyarrow.parquet as pq, tempfile, pathlib
-        >>> from horoball.tables.schema import Column
-        >>> path = pathlib.Path(tempfile.mkdtemp()) / "rows.parquet"
-        >>> pq.write_table(pa.table({"b": ["no", "yes", None]}), path)
-        >>> schema = Schema((Column("b", "binary", "", form="text", levels=("no", "yes")),))
-        >>> next(MixedParquetTable(str(path), schema, ReadOptions()).blocks()).ravel()
-        tensor([0., 1., nan])
     """
 
     def __init__(self, path: str, schema: Schema, options: ReadOptions) -> None:

@@ -38,12 +38,6 @@ def common_schema(schemas: Sequence[Any], paths: Sequence[str], chosen: Collecti
         schemas: Arrow schemas of the files.
         paths: Their names, for messages.
         chosen: Columns that are asked for; others may differ. All if not given.
-
-    Example:
-        >>> import pyarrow as pa
-        >>> files = [pa.schema({"a": kind}) for kind in (pa.null(), pa.int64(), pa.float32())]
-        >>> common_schema(files, ["0", "1", "2"]).field("a").type
-        DataType(double)
     """
     import pyarrow as pa
 
@@ -67,28 +61,14 @@ def common_schema(schemas: Sequence[Any], paths: Sequence[str], chosen: Collecti
 
 
 def is_number_type(kind: Any) -> bool:
-    """Whether an Arrow type is one of numbers.
-
-    Example:
-        >>> import pyarrow as pa
-        >>> is_number_type(pa.decimal128(9, 2)), is_number_type(pa.bool_())
-        (True, False)
-    """
+    """Whether an Arrow type is one of numbers."""
     import pyarrow as pa
 
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
 
 
 def check_single(fields: Iterable[Any], where: str) -> None:
-    """Refuse columns of lists and records, which are no labels and no names of rows.
-
-    Example:
-        >>> import pyarrow as pa
-        >>> check_single([pa.field("a", pa.list_(pa.int8()))], "The table")
-        Traceback (most recent call last):
-        ...
-        ValueError: The table: column 'a' holds list<item: int8>, no single values. Leave it out.
-    """
+    """Refuse columns of lists and records, which are no labels and no names of rows."""
     import pyarrow as pa
 
     for field in fields:
@@ -98,13 +78,7 @@ def check_single(fields: Iterable[Any], where: str) -> None:
 
 
 def shown_type(kind: Any) -> str:
-    """An Arrow type in a message: records are named by all they hold, which may be thousands of lines.
-
-    Example:
-        >>> import pyarrow as pa
-        >>> shown_type(pa.struct({f"a{i}": pa.int8() for i in range(100)}))
-        'struct<a0: int8, a1: int8, a2: int8, a3: int8, a4: int8, a5:…'
-    """
+    """An Arrow type in a message: records are named by all they hold, which may be thousands of lines."""
     text = str(kind)
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
@@ -160,12 +134,7 @@ _DAMAGED = (IndexError, KeyError, TypeError, AttributeError)  # what a parser st
 
 
 class Chunk(NamedTuple):
-    """A column of a row group.
-
-    Example:
-        >>> Chunk(values=10, largest=100).values
-        10
-    """
+    """A column of a row group."""
 
     values: int  # that its pages count
     largest: int  # bytes of its largest page, decompressed
@@ -181,13 +150,6 @@ def check_pages(data: bytes, repeated: Sequence[bool], size: int | None = None) 
         data: The file.
         repeated: Of each column, whether it holds lists.
         size: Bytes that the file took, if it was compressed as a whole.
-
-    Example:
-        >>> import io, pyarrow as pa, pyarrow.parquet as pq
-        >>> out = io.BytesIO()
-        >>> pq.write_table(pa.table({"a": [1.0, 2.0]}), out, use_dictionary=False)
-        >>> check_pages(out.getvalue(), [False])
-        [[Chunk(values=2, largest=22)]]
     """
     limit = allowed(len(data) if size is None else size)
     found: list[list[Chunk] | None] = []

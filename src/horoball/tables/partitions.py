@@ -11,14 +11,7 @@ __all__ = ["PartitionedFile", "partitioned", "values_of", "with_values"]
 
 
 def with_values(table: Any, path: str) -> Any:
-    """A table or a batch of rows of a file, with the columns that the path holds.
-
-    Example:
-        >>> import pyarrow as pa
-        >>> path = PartFile("rows/year=2026/x.parquet", {"year": 2026})
-        >>> with_values(pa.table({"a": [1, 2]}), path).to_pylist()
-        [{'a': 1, 'year': 2026}, {'a': 2, 'year': 2026}]
-    """
+    """A table or a batch of rows of a file, with the columns that the path holds."""
     for name, value in values_of(path).items():
         if name in table.schema.names:
             raise ValueError(f"{path} has a column {name[:40]!r}, and its folder is named by one too. Rename it.")
@@ -27,22 +20,12 @@ def with_values(table: Any, path: str) -> Any:
 
 
 def partitioned(file: Any, path: str) -> Any:
-    """A Parquet file as pyarrow opens it, with the columns that its path holds.
-
-    Example:
-        >>> partitioned("a file", "rows/x.parquet")
-        'a file'
-    """
+    """A Parquet file as pyarrow opens it, with the columns that its path holds."""
     return PartitionedFile(file, path) if isinstance(path, PartFile) and path.values else file
 
 
 def values_of(path: str) -> Mapping[str, int | str | None]:
-    """The columns that a path holds, with their values.
-
-    Example:
-        >>> values_of("rows/x.parquet")
-        {}
-    """
+    """The columns that a path holds, with their values."""
     return path.values if isinstance(path, PartFile) else {}
 
 
@@ -52,14 +35,6 @@ class PartitionedFile:
     Args:
         file: The file, as pyarrow has opened it.
         path: Its path, with the values.
-
-    Example:
-        >>> import io, pyarrow as pa, pyarrow.parquet as pq
-        >>> stream = io.BytesIO()
-        >>> pq.write_table(pa.table({"a": [1, 2]}), stream)
-        >>> file = PartitionedFile(pq.ParquetFile(stream), PartFile("k=x/x.parquet", {"k": "x"}))
-        >>> file.schema_arrow.names, file.read_row_group(0, columns=["k"]).to_pylist()
-        (['a', 'k'], [{'k': 'x'}, {'k': 'x'}])
     """
 
     def __init__(self, file: Any, path: PartFile) -> None:

@@ -35,13 +35,6 @@ def looks_counted(x: Tensor) -> Tensor:
 
     Args:
         x: Rows or a sample of them, shape (n, features).
-
-    Example:
-        >>> rows = torch.Generator().manual_seed(0)
-        >>> counts = torch.poisson(torch.full((500, 1), 3.0), generator=rows)
-        >>> scores = torch.randn(500, 1, generator=rows).mul(20).add(100).round()
-        >>> looks_counted(torch.cat((counts, scores), 1))
-        tensor([ True, False])
     """
     x = x.double()
     mean, variance = x.mean(0), x.var(0, correction=0)
@@ -66,13 +59,6 @@ class Profile:
         kind: Its Arrow type.
         gaps: Words that stand for a missing value, beside `GAP_WORDS`.
         decimal: The decimal mark of a text file; None where the source has types.
-
-    Example:
-        >>> import pyarrow as pa
-        >>> profile = Profile("a", pa.int64())
-        >>> profile.add(pa.array([3, None, 5]))
-        >>> profile.rows, profile.missing, profile.low, profile.high, profile.whole, profile.distinct
-        (3, 1, 3.0, 5.0, True, 2)
     """
 
     def __init__(self, name: str, kind: Any, gaps: Sequence[str] = (), decimal: str | None = None) -> None:
@@ -274,12 +260,6 @@ def profile_batches(schema: Any, batches: Any, where: str = "The table", gaps: S
         batches: Arrow record batches, or tables.
         where: What the table is called in messages.
         gaps: Words that stand for a missing value, beside `GAP_WORDS`.
-
-    Example:
-        >>> import pyarrow as pa
-        >>> table = pa.table({"a": [1, 2], "b": ["x", None]})
-        >>> [profile.missing for profile in profile_batches(table.schema, table.to_batches())]
-        [0, 1]
     """
     check_single(schema, where)
     profiles = [Profile(field.name, field.type, gaps, decimal_of(field)) for field in schema]

@@ -31,12 +31,7 @@ def _stream(path: str) -> Any:
 
 
 class Stretch(NamedTuple):
-    """Consecutive rows of a row group; most often all of them.
-
-    Example:
-        >>> Stretch(file=0, group=3, rows=100, first=0, whole=True).rows
-        100
-    """
+    """Consecutive rows of a row group; most often all of them."""
 
     file: int
     group: int
@@ -45,12 +40,7 @@ class Stretch(NamedTuple):
     whole: bool
 
     def parts(self, limit: int) -> list[Stretch]:
-        """This, or shorter stretches of one size within the limit.
-
-        Example:
-            >>> [part.rows for part in Stretch(file=0, group=3, rows=100, first=0, whole=True).parts(40)]
-            [34, 34, 32]
-        """
+        """This, or shorter stretches of one size within the limit."""
         if self.rows <= limit:
             return [self]
         size = -(-self.rows // -(-self.rows // limit))
@@ -65,10 +55,6 @@ class ParquetFiles:
         paths: Paths or URLs, on any file system that fsspec knows.
         texts: Columns of text that are read as the dictionaries and codes that files hold, which is several times
             faster than reading every text.
-
-    Example:
-        >>> ParquetFiles(["rows.parquet"]).paths
-        ['rows.parquet']
     """
 
     def __init__(self, paths: Sequence[str], texts: Sequence[str] = ()) -> None:
@@ -85,15 +71,7 @@ class ParquetFiles:
         self.__init__(*state)  # type: ignore[misc]
 
     def open(self, number: int, buffer: int = 0) -> Any:
-        """The file of that number; with a buffer, column chunks are not read whole.
-
-        Example:
-            >>> import pyarrow as pa, pyarrow.parquet as pq, tempfile, pathlib
-            >>> path = pathlib.Path(tempfile.mkdtemp()) / "rows.parquet"
-            >>> pq.write_table(pa.table({"a": [1.0, 2.0]}), path)
-            >>> ParquetFiles([str(path)]).open(0).metadata.num_rows
-            2
-        """
+        """The file of that number; with a buffer, column chunks are not read whole."""
         import pyarrow.parquet as pq
 
         from horoball.tables.partitions import partitioned, values_of
@@ -119,15 +97,7 @@ class ParquetFiles:
         return self._open[key]
 
     def schemas(self) -> list[Any]:
-        """Arrow schemas of all files.
-
-        Example:
-            >>> import pyarrow as pa, pyarrow.parquet as pq, tempfile, pathlib
-            >>> path = pathlib.Path(tempfile.mkdtemp()) / "rows.parquet"
-            >>> pq.write_table(pa.table({"a": [1.0, 2.0]}), path)
-            >>> [schema.names for schema in ParquetFiles([str(path)]).schemas()]
-            [['a']]
-        """
+        """Arrow schemas of all files."""
         self._read_ahead()
         return [self.open(number).schema_arrow for number in range(len(self.paths))]
 
@@ -154,13 +124,6 @@ class ParquetFiles:
             group: Number of the row group.
             name: The column.
             budget: What all such columns may take.
-
-        Example:
-            >>> import pyarrow as pa, pyarrow.parquet as pq, tempfile, pathlib
-            >>> path = pathlib.Path(tempfile.mkdtemp()) / "rows.parquet"
-            >>> pq.write_table(pa.table({"a": ["x", "y"]}), path)
-            >>> ParquetFiles([str(path)]).column(0, 0, "a", Budget(1000)).to_pylist()
-            ['x', 'y']
         """
         with parsing(self.paths[number], "Parquet file"), self.reading(number, group):
             return read_column(self.open(number), group, name, budget, self._chunks.get(number))
@@ -174,15 +137,7 @@ class ParquetFiles:
 
     @contextmanager
     def reading(self, number: int, group: int) -> Iterator[None]:
-        """Read a row group of a file by itself; what cannot be decoded is refused with the file's name.
-
-        Example:
-            >>> with ParquetFiles(["rows.parquet"]).reading(0, 3):
-            ...     raise OSError("Unexpected end of stream")
-            Traceback (most recent call last):
-            ...
-            ValueError: rows.parquet is damaged in row group 3: Unexpected end of stream. Use another copy...
-        """
+        """Read a row group of a file by itself; what cannot be decoded is refused with the file's name."""
         with self.lock, _readable(f"{self.paths[number]} is damaged in row group {group}"):
             _check_group(self._chunks.get(number), group)
             yield
@@ -195,15 +150,6 @@ def read_whole(stream: Any, columns: Sequence[str] | None = None, size: int | No
         stream: The file's bytes, which can be sought.
         columns: Names of the columns; all if not given.
         size: Bytes that the file took, if it was compressed as a whole.
-
-    Example:
-        >>> import io, pyarrow as pa, pyarrow.parquet as pq
-        >>> stream = io.BytesIO()
-        >>> pq.write_table(pa.table({"a": np.zeros(10**7)}), stream)
-        >>> read_whole(stream, size=100)
-        Traceback (most recent call last):
-        ...
-        ValueError: it tells of 10,000,000 rows, which a file of 100 bytes does not hold
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -268,16 +214,6 @@ def read_column(file: Any, group: int, name: str, budget: Budget, chunks: list[l
         name: The column.
         budget: What may be taken.
         chunks: Its columns by their pages, of a small file.
-
-    Example:
-        >>> import io, pyarrow as pa, pyarrow.parquet as pq
-        >>> stream = io.BytesIO()
-        >>> pq.write_table(pa.table({"a": ["x" * 10**6] * 1000}), stream)
-        >>> file = pq.ParquetFile(stream)
-        >>> read_column(file, 0, "a", Budget(1000), _chunks_of(stream, file))
-        Traceback (most recent call last):
-        ...
-        ValueError: so far it took ... bytes of memory, more than a file of 1,000 bytes may; if it is sound, ...
     """
     import pyarrow as pa
 
@@ -321,14 +257,6 @@ class RowReader:
     Args:
         files: The files.
         columns: Names of the columns to read.
-
-    Example:
-        >>> import pyarrow as pa, pyarrow.parquet as pq, tempfile, pathlib
-        >>> path = pathlib.Path(tempfile.mkdtemp()) / "rows.parquet"
-        >>> pq.write_table(pa.table({"a": np.arange(5.0), "b": np.ones(5)}), path)
-        >>> RowReader(ParquetFiles([str(path)]), ["a", "b"]).read([Stretch(0, 0, rows=2, first=3, whole=False)])
-        array([[3., 1.],
-               [4., 1.]], dtype=float32)
     """
 
     def __init__(self, files: ParquetFiles, columns: list[str]) -> None:

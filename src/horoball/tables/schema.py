@@ -29,12 +29,7 @@ _MOST = 8  # names
 
 
 def some_names(names: Sequence[str]) -> str:
-    """Some names on one line.
-
-    Example:
-        >>> some_names(["a", "b" * 10**6, "c"])
-        'a, bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb, c'
-    """
+    """Some names on one line."""
     shown = ("".join(filter(str.isprintable, name[:_LONGEST])) for name in names[:_MOST])
     return ", ".join(shown) + (" …" if len(names) > _MOST else "")
 
@@ -58,12 +53,7 @@ _MOST_TEXT = 1 << 16  # characters of a stored name or category
 
 
 class Feature(NamedTuple):
-    """A column of numbers that a model sees: one of each column, three of a date.
-
-    Example:
-        >>> Column("rating", "ordinal", "told", levels=("1", "2", "3")).features[0].likelihood
-        'ordinal:3'
-    """
+    """A column of numbers that a model sees: one of each column, three of a date."""
 
     name: str
     likelihood: str  # of the registry, with the number of its levels where it has some
@@ -71,16 +61,7 @@ class Feature(NamedTuple):
 
 @dataclass(frozen=True)
 class Column:
-    """One column of a source: what it is taken for, and why.
-
-    Example:
-        >>> Column("signup", "date", "dates", form="date").features[1].name
-        'signup (month)'
-        >>> Column("age", "number", "told")
-        Traceback (most recent call last):
-        ...
-        ValueError: Column 'age' is to be 'number', which is no kind. Choose one of: real, positive, count, binary, ...
-    """
+    """One column of a source: what it is taken for, and why."""
 
     name: str
     kind: str
@@ -132,15 +113,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Schema:
-    """The columns of a mixed table, used ones and those that are skipped.
-
-    Example:
-        >>> schema = Schema((Column("age", "real", "numbers"), Column("id", "skip", "different in every row")))
-        >>> schema.names, schema.likelihoods, [column.name for column in schema.skipped]
-        (['age'], 'normal', ['id'])
-        >>> Schema.from_json(schema.as_json()) == schema
-        True
-    """
+    """The columns of a mixed table, used ones and those that are skipped."""
 
     columns: tuple[Column, ...]
     uniform: bool = False  # whether the used columns are plain numbers of one kind, with one likelihood for all
@@ -205,24 +178,14 @@ class Schema:
         return schema
 
     def with_gaps(self, words: Sequence[str]) -> Schema:
-        """The same with more words that stand for a missing value, in all columns.
-
-        Example:
-            >>> Schema((Column("age", "real", "numbers"),)).with_gaps(["ERR"]).columns[0].gaps
-            ('ERR',)
-        """
+        """The same with more words that stand for a missing value, in all columns."""
         if not words:
             return self
         columns = (replace(column, gaps=tuple(dict.fromkeys((*column.gaps, *words)))) for column in self.columns)
         return Schema(tuple(columns), self.uniform)
 
     def lines(self) -> list[str]:
-        """A line for each column: its name, its kind and the reason.
-
-        Example:
-            >>> Schema((Column("age", "real", "numbers"),)).lines()
-            ['age  real  numbers']
-        """
+        """A line for each column: its name, its kind and the reason."""
         width = min(40, max((len(column.name) for column in self.columns), default=0))
         kinds = max((len(column.kind) for column in self.columns), default=0)
         return [
@@ -231,12 +194,7 @@ class Schema:
 
 
 def closest(name: str, known: Mapping[str, Any] | list[str]) -> str:
-    """The known name that is most like a misspelt one, as the end of a message; empty if none is.
-
-    Example:
-        >>> closest("contry", ["age", "country"])
-        " Did you mean 'country'?"
-    """
+    """The known name that is most like a misspelt one, as the end of a message; empty if none is."""
     names = list(known)
     lower = {each.lower(): each for each in reversed(names)}
     found = get_close_matches(name.lower(), list(lower), 1, 0.6)

@@ -28,13 +28,6 @@ def check_lines(file: IO[bytes], path: str) -> None:
     Args:
         file: The open file; it is read to its end.
         path: Its name, for messages.
-
-    Example:
-        >>> import io
-        >>> check_lines(io.BytesIO(b'{"a": 1}\n{"a": ' + b"[" * 100 + b"]" * 100 + b"}\n"), "rows.jsonl")
-        Traceback (most recent call last):
-        ...
-        ValueError: rows.jsonl is not a readable table: line 2 nests lists or objects more than 32 deep. Leave those ...
     """
     keys: set[bytes] = set()
     number = rows = size = 0
@@ -102,10 +95,6 @@ def read_sheet(file: IO[bytes], path: str, aside: Sequence[str] = (), gaps: Sequ
         path: Its name, for messages.
         aside: Columns that stay text.
         gaps: Words that stand for a missing value, beside `GAP_WORDS`.
-
-    Example:
-        >>> callable(read_sheet)  # needs openpyxl
-        True
     """
     import pyarrow as pa
 
@@ -217,10 +206,6 @@ def column_of(values: list[Any], gaps: Sequence[str] = ("",)) -> Any:
     Args:
         values: The cells.
         gaps: Texts that stand for a missing value.
-
-    Example:
-        >>> [str(column_of(values).type) for values in ([1, None], [1, 2.5], ["a", 1], [True, False])]
-        ['int64', 'double', 'string', 'bool']
     """
     import pyarrow as pa
 

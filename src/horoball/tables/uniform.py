@@ -33,10 +33,6 @@ def read_numbers(source: Any, options: ReadOptions = ReadOptions(), *, gaps: boo
         source: Any source of rows.
         options: Which columns are meant.
         gaps: Whether missing values (NaN) of sources without named columns are kept, and not refused.
-
-    Example:
-        >>> read_numbers(np.eye(3)).features
-        3
     """
     if isinstance(source, Table):
         return source

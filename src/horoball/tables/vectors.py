@@ -34,14 +34,6 @@ def read_vectors(source: Any, column: str | None = None, options: ReadOptions = 
         column: Name of the column of lists; the only one of that type if not given.
         options: Which columns are the label and the names of the rows, and whether rows stay in their .parquet or .npy
             files; "auto" streams more than 256 MiB.
-
-    Example:
-        >>> import pyarrow as pa
-        >>> rows = pa.table({"id": ["a", "b"], "vector": [[1.0, 2.0], [3.0, 4.0]]})
-        >>> table = read_vectors(rows, None, ReadOptions(ids="id"))
-        >>> next(table.blocks()), table.names
-        (tensor([[1., 2.],
-                [3., 4.]]), ['a', 'b'])
     """
     if isinstance(source, Table):
         return source
@@ -90,13 +82,6 @@ class VectorTable(ParquetTable):
         path: A file, or a folder of files.
         column: Name of the column of lists; the only one of that type if not given.
         options: Which column is the label, and which holds the rows' names.
-
-    Example:
-        >>> import pyarrow as pa, pyarrow.parquet as pq, tempfile, pathlib
-        >>> path = pathlib.Path(tempfile.mkdtemp()) / "rows.parquet"
-        >>> pq.write_table(pa.table({"vector": [[1.0, 2.0], [3.0, 4.0]]}), path)
-        >>> VectorTable(str(path)).features
-        2
     """
 
     def __init__(self, path: str, column: str | None = None, options: ReadOptions = ReadOptions()) -> None:  # noqa: B008
@@ -202,13 +187,6 @@ def read_texts(source: str | Path, column: str) -> list[str]:
     Args:
         source: A file with named columns, or a folder of .parquet files.
         column: The column's name.
-
-    Example:
-        >>> import pathlib, tempfile
-        >>> path = pathlib.Path(tempfile.mkdtemp()) / "rows.csv"
-        >>> _ = path.write_text("id,title\n1,red apple\n2,fast car\n")
-        >>> read_texts(path, "title")
-        ['red apple', 'fast car']
     """
     path = str(source)
     if is_parquet(path):

@@ -25,11 +25,6 @@ def engine(device: str = "cpu", precision: Any = "32-true") -> Iterator[Any]:
     Args:
         device: Where it is computed, a name for `devices.resolved`; of several processes each has its own.
         precision: As Fabric has it: "32-true", or "bf16-mixed" for matrix products in bfloat16.
-
-    Example:
-        >>> with engine() as fabric:
-        ...     fabric.world_size
-        1
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)  # of pytree's LeafSpec, at import
@@ -76,10 +71,6 @@ def release(wrapped: Any) -> None:
 
     DDP's reducer holds the process group. If it were the last to do so, it would wait for the group's threads while
     keeping Python's lock, for which one of these threads may be waiting to give back a tensor: both would wait forever.
-
-    Example:
-        >>> with engine() as fabric:
-        ...     release(fabric.setup(torch.nn.Linear(1, 1)))
     """
     module = wrapped._forward_module  # Fabric has no public way to it
     if isinstance(module, torch.nn.parallel.DistributedDataParallel):
@@ -87,14 +78,7 @@ def release(wrapped: Any) -> None:
 
 
 def summed(fabric: Any, numbers: list[float]) -> Callable[[], list[float]]:
-    """Start to add numbers up over all ranks; the sums are asked for later, when they have come by themselves.
-
-    Example:
-        >>> with engine() as fabric:
-        ...     sums = summed(fabric, [1.0, 2.0])
-        ...     sums()
-        [1.0, 2.0]
-    """
+    """Start to add numbers up over all ranks; the sums are asked for later, when they have come by themselves."""
     if fabric.world_size == 1:
         return lambda: numbers
     tensor = torch.tensor(numbers, dtype=torch.float64, device=fabric.device)
@@ -117,13 +101,6 @@ class ResidentTable:
         table: The table, dense.
         index: What tells its order: the table itself, or the one that it is a view of.
         device: Where its rows are kept.
-
-    Example:
-        >>> table = ArrayTable(torch.arange(6.0).reshape(3, 2))
-        >>> order = Order(batch_size=2, seed=0)
-        >>> kept = ResidentTable(table, table, torch.device("cpu"))
-        >>> all(torch.equal(a.x, b.x) for a, b in zip(kept.batches(order), table.batches(order), strict=True))
-        True
     """
 
     def __init__(self, table: Table, index: ArrayTable, device: torch.device) -> None:
@@ -142,13 +119,7 @@ class ResidentTable:
 
 
 def resident(source: Any, device: torch.device) -> Any:
-    """The source kept on a device that is not the CPU, if it is a dense table in memory that leaves room there.
-
-    Example:
-        >>> table = ArrayTable(torch.zeros(3, 2))
-        >>> resident(table, torch.device("cpu")) is table
-        True
-    """
+    """The source kept on a device that is not the CPU, if it is a dense table in memory that leaves room there."""
     index = source.table if isinstance(source, Standardized) else source
     if device.type == "cpu" or not isinstance(index, ArrayTable) or index.is_sparse:
         return source

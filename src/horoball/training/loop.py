@@ -39,12 +39,7 @@ _EVERY = 16  # steps between looks at a device that is not the CPU
 
 
 class StepLoss(NamedTuple):
-    """What one step came to.
-
-    Example:
-        >>> StepLoss(1, None, [1.0], [1.0]).mine
-        [1.0]
-    """
+    """What one step came to."""
 
     number: int  # of the step in its epoch, from 1 on
     batch: Any  # a `Step`
@@ -57,15 +52,6 @@ class StepLosses:
 
     Args:
         fabric: The engine.
-
-    Example:
-        >>> from horoball.training.engine import engine
-        >>> with engine() as fabric:
-        ...     losses = StepLosses(fabric)
-        ...     losses.add(1, None, torch.tensor([2.0, 1.0]))
-        ...     (step,), stopping = losses.read(stop=False)()
-        >>> step.sums, stopping
-        ([2.0, 1.0], False)
     """
 
     def __init__(self, fabric: Any) -> None:

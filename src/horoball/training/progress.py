@@ -41,12 +41,6 @@ def shown(console: Any = None) -> Progress:
 
     Args:
         console: A rich console; without one, stderr at a terminal and the cell's output in a notebook.
-
-    Example:
-        >>> import io
-        >>> from rich.console import Console
-        >>> type(shown(Console(file=io.StringIO()))).__name__
-        'Lines'
     """
     from rich.console import Console
 
@@ -58,13 +52,7 @@ def shown(console: Any = None) -> Progress:
 
 @contextmanager
 def watched(verbose: bool | int) -> Iterator[Progress]:
-    """The progress reporter for `verbose`, with the library's log messages shown; or a silent one.
-
-    Example:
-        >>> with watched(False) as progress:
-        ...     type(progress).__name__
-        'Silent'
-    """
+    """The progress reporter for `verbose`, with the library's log messages shown; or a silent one."""
     if not verbose:
         yield Silent()
         return
@@ -82,12 +70,7 @@ def watched(verbose: bool | int) -> Iterator[Progress]:
 
 
 def counted(what: str, steps: int, every: float = EVERY) -> Iterator[int]:
-    """Numbers of the steps of some work that comes before training; it logs how far it is every half minute.
-
-    Example:
-        >>> sum(counted("Layout", 4))
-        6
-    """
+    """Numbers of the steps of some work that comes before training; it logs how far it is every half minute."""
     began = told = time.monotonic()
     for step in range(steps):
         yield step
@@ -114,11 +97,7 @@ class Progress(Protocol):
 
 
 class Silent:
-    """Reports nothing.
-
-    Example:
-        >>> Silent().stop()
-    """
+    """Reports nothing."""
 
     def start(self, epochs: int, done: int) -> None:
         """Nothing."""
@@ -139,18 +118,6 @@ class Lines:
     Args:
         console: A rich console; stderr if not given.
         every: Seconds between lines.
-
-    Example:
-        >>> import sys
-        >>> from rich.console import Console
-        >>> lines = Lines(Console(file=sys.stdout, width=200), every=0.0)
-        >>> lines.start(2, 0)
-        Training: 2 epochs, 0 done.
-        >>> lines.step(1, 10, [5.0, 4.0, 1.0], 2, 2)
-        Epoch 1 of 2, step 1 of 10: loss 2.5, kl 0.5...
-        >>> lines.epoch({"epoch": 1.0, "loss": 2.0, "validation": 2.25})
-        >>> lines.stop()
-        1 of 2 epochs done: loss 2, validation 2.25...
     """
 
     def __init__(self, console: Any = None, every: float = EVERY) -> None:
@@ -193,12 +160,7 @@ class Lines:
 
 
 def duration(seconds: float) -> str:
-    """A time as people say it.
-
-    Example:
-        >>> duration(95.2)
-        '1 min 35 s'
-    """
+    """A time as people say it."""
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes} min {rest} s" if minutes else f"{rest} s"
 
@@ -208,10 +170,6 @@ class Bar:
 
     Args:
         console: A rich console; the terminal's if not given.
-
-    Example:
-        >>> from rich.console import Console
-        >>> bar = Bar(Console(quiet=True))
     """
 
     def __init__(self, console: Any = None) -> None:
@@ -264,10 +222,6 @@ class Cell:
 
     Args:
         every: Seconds between renewals, at least.
-
-    Example:
-        >>> Cell().__class__.__name__
-        'Cell'
     """
 
     def __init__(self, every: float = 0.5) -> None:
@@ -317,15 +271,7 @@ class Cell:
 
 
 def check_scalars(folder: Path) -> None:
-    """Refuse to write for TensorBoard where it cannot.
-
-    Example:
-        >>> from horoball.storage.stores import located
-        >>> check_scalars(located("s3://bucket/run"))
-        Traceback (most recent call last):
-        ...
-        ValueError: TensorBoard's files are kept on this machine's disks, not in s3://bucket/run. ...
-    """
+    """Refuse to write for TensorBoard where it cannot."""
     if isinstance(folder, StorePath):
         raise ValueError(
             f"TensorBoard's files are kept on this machine's disks, not in {folder}. Leave --tensorboard out."
@@ -338,11 +284,6 @@ class Scalars:
     Args:
         folder: Folder for the event file.
         inner: The other progress reporter.
-
-    Example:
-        >>> import tempfile
-        >>> from horoball.training.progress import Silent
-        >>> Scalars(Path(tempfile.mkdtemp()), Silent()).epoch({"epoch": 1.0, "loss": 3.0})  # doctest: +SKIP
     """
 
     def __init__(self, folder: Path, inner: Progress) -> None:
@@ -389,12 +330,6 @@ def warn_if_diverged(first: float | None, history: list[dict[str, float]], confi
         first: The loss of the first step, before any update.
         history: The metrics of every epoch.
         config: Settings, for the advice.
-
-    Example:
-        >>> with warnings.catch_warnings(record=True, action="always") as caught:
-        ...     warn_if_diverged(11.0, [{"epoch": 1.0, "loss": 1.2e5}], TrainConfig(learning_rate=1.0))
-        >>> str(caught[0].message)[:66]
-        'Training diverged: the loss was 11 before it and is 1.2e+05 after '
     """
     if first is None or not history or not math.isfinite(first):
         return
@@ -421,11 +356,6 @@ def early_end(history: list[dict[str, float]], config: TrainConfig) -> str | Non
     Args:
         history: The metrics of every epoch.
         config: Settings.
-
-    Example:
-        >>> lines = [{"epoch": float(i + 1), "validation": abs(9.0 - i)} for i in range(30)]
-        >>> early_end(lines, TrainConfig())
-        'early, after epoch 30 of 200: the validation loss is lowest in epoch 10, whose weights are kept'
     """
     if not history or "validation" not in history[-1] or len(history) >= config.max_epochs or config.patience == 0:
         return None
@@ -446,13 +376,6 @@ def warn_if_unfinished(history: list[dict[str, float]], config: TrainConfig) -> 
     Args:
         history: The metrics of every epoch.
         config: Settings.
-
-    Example:
-        >>> lines = [{"epoch": float(i), "validation": 10.0 - i} for i in range(8)]
-        >>> with warnings.catch_warnings(record=True, action="always") as caught:
-        ...     warn_if_unfinished(lines, TrainConfig(max_epochs=8))
-        >>> str(caught[0].message)[:75]
-        'Training ended at its last epoch, 8, while the validation loss was falling:'
     """
     watched = [line["validation"] for line in history if "validation" in line]
     latest = min(_LATEST, len(watched) // 4)

@@ -79,12 +79,7 @@ def differences(here: np.ndarray, beside: np.ndarray, names: list[str]) -> tuple
 def shown(
     names: list[str], value: np.ndarray, low: np.ndarray, high: np.ndarray, alone: np.ndarray | None = None
 ) -> tuple[Difference, ...]:
-    """The differences whose interval leaves out 0, largest first.
-
-    Example:
-        >>> shown(["a", "b"], np.array([0.2, 1.0]), np.array([-0.1, 0.5]), np.array([0.5, 1.5]))
-        (Difference(column='b', value=1.0, low=0.5, high=1.5, alone=False),)
-    """
+    """The differences whose interval leaves out 0, largest first."""
     clear = np.flatnonzero((low > 0) | (high < 0))
     order = clear[np.argsort(-np.abs(value[clear]), kind="stable")]
     gap = np.zeros(len(value), bool) if alone is None else alone
@@ -98,13 +93,6 @@ class HeldOut:
         place: Place of each row's leaf in an order in which every branch is a range, shape (n,).
         x: The rows, shape (n, columns); NaN where a value is missing.
         seed: Seed of the halves, and of the rows drawn where there are many.
-
-    Example:
-        >>> rng = np.random.default_rng(0)
-        >>> x = rng.normal(size=(40, 5)) + 4 * np.repeat([0, 1], 20)[:, None]  # two groups, one after the other
-        >>> value, low, high, alone = HeldOut(np.arange(40), x).compare([[20, 40]], [[0, 40]])
-        >>> bool((low > 2).all())
-        True
     """
 
     def __init__(self, place: np.ndarray, x: np.ndarray, *, seed: int = 0) -> None:
@@ -174,12 +162,7 @@ class HeldOut:
 
 
 def column_scale(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Means and standard deviations of columns, without missing values; 1 for the deviation of a constant.
-
-    Example:
-        >>> column_scale(np.array([[1.0, 5.0], [3.0, np.nan]]))
-        (array([2., 5.]), array([1., 1.]))
-    """
+    """Means and standard deviations of columns, without missing values; 1 for the deviation of a constant."""
     has = ~np.isnan(x)
     count = np.maximum(has.sum(0), 1)
     mean = np.where(has, x, 0.0).sum(0) / count

@@ -134,12 +134,6 @@ class FlatTables:
         x: Rows, shape (n, columns); NaN where a value is missing.
         rng: Draws the rows used, where there are many, and the order of equal values.
         correlated: Whether columns are correlated as those of x are, or not at all.
-
-    Example:
-        >>> rng = np.random.default_rng(0)
-        >>> x = rng.normal(size=(500, 2)) @ np.array([[1.0, 0.8], [0.0, 0.6]])
-        >>> [bool(abs(np.corrcoef(FlatTables(x, rng).draw(kind, 500, rng).T)[0, 1] - 0.8) < 0.05) for kind in KINDS]
-        [True, True]
     """
 
     def __init__(self, x: np.ndarray, rng: np.random.Generator, *, correlated: bool = True) -> None:
@@ -269,12 +263,7 @@ def _raised(x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
 
 
 class Judged(NamedTuple):
-    """The branches of a tree but its root: leaves, support, and length as a share of the height that it leads to.
-
-    Example:
-        >>> Judged(np.array([2]), np.array([0.9]), np.array([0.5])).support
-        array([0.9])
-    """
+    """The branches of a tree but its root: leaves, support, and length as a share of the height that it leads to."""
 
     size: np.ndarray
     support: np.ndarray
@@ -290,15 +279,6 @@ class Chance:
         tables: For each kind of flat table, the branches of each.
         least: Leaves of a branch that counts as structure, at least.
         shares: For each kind of flat table, the share of the main split of each; none if splits do not count.
-
-    Example:
-        >>> flat = [Judged(np.array([2, 8]), np.array([0.4, 0.1]), np.zeros(2))] * 20
-        >>> chance = Chance(16, {"ellipsoid": flat, "columns": flat})
-        >>> found = Judged(np.array([2, 7]), np.array([0.3, 1.0]), np.array([0.0, 0.5]))
-        >>> chance.level(found, 16).round(2).tolist()
-        [0.4, 0.08]
-        >>> chance.structure(found, 16)
-        (1, 0.0, 0.047619047619047616)
     """
 
     leaves: int

@@ -249,12 +249,7 @@ def grow(
 
 
 def joined_by(**options: Unpack[TreeOptions]) -> str:
-    """The method for rows with a direction and no columns of their own: what replicates agree on, where it can be.
-
-    Example:
-        >>> joined_by(draws=20), joined_by(draws=0), joined_by(root="midpoint")
-        ('consensus', 'auto', 'auto')
-    """
+    """The method for rows with a direction and no columns of their own: what replicates agree on, where it can be."""
     method, root = options.get("method", "auto"), options.get("root", "center")
     return CONSENSUS if method == "auto" and root == "center" and options.get("draws", 1) else method
 

@@ -82,12 +82,7 @@ class Branching(Protocol):
 
 
 def level_sizes(leaves: int, levels: int) -> list[int]:
-    """Numbers of groups for some levels, in equal ratios up to the square root of the number of leaves.
-
-    Example:
-        >>> level_sizes(12_000, 3)
-        [5, 23, 110]
-    """
+    """Numbers of groups for some levels, in equal ratios up to the square root of the number of leaves."""
     if levels < 1:
         raise ValueError(f"levels expects one level or more, got {levels}.")
     most = max(2.0, leaves**0.5)
@@ -100,12 +95,6 @@ def nested_groups(tree: Branching, levels: Levels) -> np.ndarray:
     Args:
         tree: The tree.
         levels: Number of groups of each level, in any order; the number of levels; or "auto", see Note [Finest].
-
-    Example:
-        >>> from horoball.trees import Tree
-        >>> tree = Tree.from_merges([[0, 1], [2, 3], [5, 6], [4, 7]], [1.0, 1.0, 5.0, 9.0])
-        >>> nested_groups(tree, [2]).ravel().tolist()  # leaf 4 is by itself
-        [0, 0, 1, 1, -1]
     """
     found = group_nodes(tree, levels)
     out = np.full((tree.leaves, len(found)), -1, np.int64)
@@ -119,12 +108,6 @@ def group_nodes(tree: Branching, levels: Levels) -> list[list[int]]:
     """The nodes whose leaves are the groups, for every level, coarse to fine, in the order of the first leaf they hold.
 
     The same tree therefore always gives groups the same numbers.
-
-    Example:
-        >>> from horoball.trees import Tree
-        >>> tree = Tree.from_merges([[0, 1], [2, 3], [4, 5]], [1.0, 2.0, 5.0])
-        >>> group_nodes(tree, [3, 2])
-        [[4, 5], [4, 2, 3]]
     """
     if levels == "auto" and tree.support is not None:
         return _believed(tree, tree.support)

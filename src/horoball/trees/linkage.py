@@ -61,12 +61,7 @@ _COMPILED = 2_000  # leaves up to which scipy's chain, which has no weights, is 
 
 @dataclass(frozen=True)
 class Joined:
-    """Merges of a linkage, and the depths of the leaves where they have one.
-
-    Example:
-        >>> Joined(np.array([[0, 1]]), np.array([1.0]), None).radius is None
-        True
-    """
+    """Merges of a linkage, and the depths of the leaves where they have one."""
 
     merges: np.ndarray  # (n − 1, 2), as scipy numbers them
     height: np.ndarray  # (n − 1,), non-decreasing
@@ -93,11 +88,6 @@ def join(
             at which rows part, see Note [Gromov].
         radius: Distances from the root, for "gromov"; from the rows' center if not given.
         weight: Number of rows that each leaf stands for; one if not given.
-
-    Example:
-        >>> x = np.array([0.0, 1.0, 5.0])
-        >>> join(abs(x - x[:, None]), "average").merges.tolist()
-        [[0, 1], [2, 3]]
     """
     if method == "average":
         return Joined(*average_linkage(d.astype(np.float32), weight), None)
@@ -110,12 +100,7 @@ def join(
 
 
 def center_radius(d: np.ndarray) -> np.ndarray:
-    """Distance of each row from the center of all, r_i² = mean_j d_ij² − ½ mean d², which is exact in flat space.
-
-    Example:
-        >>> center_radius(np.array([[0.0, 2.0], [2.0, 0.0]]))
-        array([1., 1.])
-    """
+    """Distance of each row from the center of all, r_i² = mean_j d_ij² − ½ mean d², which is exact in flat space."""
     square = np.einsum("ij,ij->i", d, d, dtype=np.float64) / len(d)
     return np.sqrt(np.maximum(square - square.mean() / 2, 0.0))
 
@@ -126,12 +111,6 @@ def average_linkage(d: np.ndarray, weight: np.ndarray | None = None) -> tuple[np
     Args:
         d: Dissimilarities, float32, shape (n, n), symmetric; may be negative.
         weight: How much each row counts in averages; 1 if not given.
-
-    Example:
-        >>> x = np.array([0.0, 1.0, 5.0], np.float32)
-        >>> merges, height = average_linkage(abs(x - x[:, None]))
-        >>> merges.tolist(), height.tolist()
-        ([[0, 1], [2, 3]], [1.0, 4.5])
     """
     n = len(d)
     if weight is None and n <= _COMPILED:
@@ -188,13 +167,7 @@ def _numbered(pairs: np.ndarray, height: np.ndarray) -> tuple[np.ndarray, np.nda
 
 
 def path_lengths(joined: Joined, n: int) -> np.ndarray:
-    """Lengths of the ways between rows in the tree, in scipy's condensed order.
-
-    Example:
-        >>> x = np.array([0.0, 1.0, 5.0])
-        >>> path_lengths(join(abs(x - x[:, None]), "average"), 3)
-        array([1. , 4.5, 4.5])
-    """
+    """Lengths of the ways between rows in the tree, in scipy's condensed order."""
     lift = max(0.0, -float(joined.height.min()))  # cophenet expects heights of 0 and more
     count = np.ones(2 * n - 1)
     for k, pair in enumerate(joined.merges):
@@ -310,10 +283,6 @@ def find_root(root: str | int, leaves: Leaves) -> Root:
     Args:
         root: "center", "midpoint", the number of a row, or the name of a leaf.
         leaves: The leaves.
-
-    Example:
-        >>> find_root("b", Leaves.of_rows(3, ["a", "b", "c"]))
-        array([1])
     """
     if isinstance(root, str) and root in ("center", "midpoint"):
         return root
@@ -336,11 +305,6 @@ def root_radius(d: np.ndarray, points: np.ndarray | None, c: float | None, root:
         points: The rows; None where only distances are known.
         c: Minus the curvature of the space of points: its center is the origin. None for columns.
         root: What `find_root` has found.
-
-    Example:
-        >>> x = np.array([0.0, 1.0, 4.0])
-        >>> root_radius(abs(x - x[:, None]), None, None, "midpoint")
-        array([2., 1., 2.])
     """
     if isinstance(root, np.ndarray):
         return d[:, root].mean(1, dtype=np.float64)

@@ -38,15 +38,7 @@ _BLOCK = 1 << 16  # rows whose moments are taken at a time
 
 @dataclass(frozen=True)
 class MicroClusters:
-    """The micro-cluster of every row, and the leaves as a source of a tree.
-
-    Example:
-        >>> rng = np.random.default_rng(0)
-        >>> x = np.repeat(10 * rng.normal(size=(5, 3)), 40, 0) + rng.normal(size=(200, 3))
-        >>> made = MicroClusters.of(Source("columns", x), 20, rng)
-        >>> int(made.size.sum()), made.source.points.shape == (len(made.size), 3)
-        (200, True)
-    """
+    """The micro-cluster of every row, and the leaves as a source of a tree."""
 
     leaf: np.ndarray  # of every row
     size: np.ndarray  # rows of each
@@ -81,12 +73,6 @@ def micro_clusters(z: Tensor, count: int, rng: np.random.Generator) -> tuple[np.
         z: Rows, float32, shape (n, columns), with a mean near 0.
         count: Micro-clusters, at most: there are fewer if rows are equal.
         rng: Draws the rows that centers are found from, and the first centers.
-
-    Example:
-        >>> z = torch.tensor([[0.0], [0.1], [9.0], [9.2], [9.1]])
-        >>> leaf, middle = micro_clusters(z, 2, np.random.default_rng(0))
-        >>> leaf[middle].tolist(), bool(leaf[0] == leaf[1]), int(middle[leaf[2]])
-        ([0, 1], True, 4)
     """
     known = min(len(z), _KNOWN * count)
     some = z if known == len(z) else z[torch.from_numpy(np.sort(rng.choice(len(z), known, replace=False)))]
@@ -161,12 +147,7 @@ def _parts(x: Tensor, count: int, rng: np.random.Generator) -> Iterator[Tensor]:
 
 
 def nearest(x: Tensor, centers: Tensor) -> tuple[Tensor, Tensor]:
-    """The nearest center of each row, and half the squared distance to it less half that of the row to 0.
-
-    Example:
-        >>> nearest(torch.tensor([[1.0], [5.0]]), torch.tensor([[0.0], [4.0]]))[0]
-        tensor([0, 1])
-    """
+    """The nearest center of each row, and half the squared distance to it less half that of the row to 0."""
     half, block = centers.square().sum(1) / 2, max(1, _DISTANCES // len(centers))
     found = [torch.addmm(half, rows, centers.T, alpha=-1).min(1) for rows in x.split(block)]
     return torch.cat([one.indices for one in found]), torch.cat([one.values for one in found])

@@ -35,13 +35,6 @@ class NearGroups:
         scale: What squared distances are divided by.
         sharpness: τ.
         temperature: T.
-
-    Example:
-        >>> center = np.eye(99, dtype=np.float32)
-        >>> near = NearGroups(center.repeat(5, 0), np.repeat(np.arange(99), 5), center, 2.0, 0.05, 0.01)
-        >>> code, score, enough = near.scores(center[3:4])
-        >>> int(code[0, score.argmax()]), bool(enough[0])
-        (3, True)
     """
 
     def __init__(

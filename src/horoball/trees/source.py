@@ -33,14 +33,7 @@ Draw = Callable[[np.random.Generator, np.ndarray], np.ndarray]  # generator, row
 
 @dataclass(frozen=True)
 class Source:
-    """Points of rows, and how to draw others that might have been; see Note [Replicates].
-
-    Example:
-        >>> source = Source("columns", np.arange(6.0).reshape(3, 2))
-        >>> points, within = source.replicate(np.random.default_rng(0), np.array([0, 2]))
-        >>> points.shape, within
-        ((2, 2), None)
-    """
+    """Points of rows, and how to draw others that might have been; see Note [Replicates]."""
 
     name: str
     points: np.ndarray  # (rows, columns), NaN where a value is missing; or in the ball's tangent chart
@@ -99,13 +92,6 @@ def distance_matrix(points: np.ndarray, c: float | None = None, within: np.ndarr
         points: Rows, shape (n, columns).
         c: Minus the curvature of their space; None for columns.
         within: Variance within each row, where a row is the mean of many: see `horoball.trees.microclusters`.
-
-    Example:
-        >>> distance_matrix(np.array([[0.0, 0.0], [3.0, 4.0]]))
-        array([[0., 5.],
-               [5., 0.]], dtype=float32)
-        >>> distance_matrix(np.array([[0.0, 0.0], [3.0, np.nan]]))[0, 1] == np.float32(18**0.5)
-        np.True_
     """
     if np.isnan(points).any():
         return _apart(_shared_distances(points), within)
@@ -156,13 +142,7 @@ _ROWS = 4_000  # that stand for all rows of groups: a few hundred say where a gr
 
 @dataclass(frozen=True)
 class Leaves:
-    """The leaves, the leaf of every row, and the rows that distances are taken between.
-
-    Example:
-        >>> leaves = Leaves.of_labels(["b", "a", "b"], np.random.default_rng(0))
-        >>> leaves.names, leaves.leaf.tolist(), leaves.size.tolist()
-        (('a', 'b'), [1, 0, 1], [1, 2])
-    """
+    """The leaves, the leaf of every row, and the rows that distances are taken between."""
 
     names: tuple[str, ...]
     leaf: np.ndarray  # of every row

@@ -32,12 +32,7 @@ _MIDDLE = 0.25  # of the way from mean to mean, to either side of its middle
 
 
 class Split(NamedTuple):
-    """Two sides of a tree's rows; see Note [Split].
-
-    Example:
-        >>> Split(0, 0.9, 0.0).share
-        0.9
-    """
+    """Two sides of a tree's rows; see Note [Split]."""
 
     branch: int  # the smaller side, in the order of the tree's branches; −1 for a single row
     share: float  # of the variance, that lies between both sides
@@ -54,10 +49,6 @@ def main_split(
         points: What was joined, shape (n, columns).
         weight: Number of rows of each point, where it is the mean of some; one if not given.
         within: Variance within each point, summed over the columns; none if not given.
-
-    Example:
-        >>> main_split(np.array([[0, 1], [2, 3], [4, 5]]), np.array([[0.0], [1.0], [10.0], [11.0]]))
-        Split(branch=0, share=0.990..., between=0.0)
     """
     n = len(merges) + 1
     rows = np.ones(n, np.int64) if weight is None else weight
@@ -102,12 +93,7 @@ def _members(merges: np.ndarray, node: int) -> np.ndarray:
 
 
 def beyond(share: float, flat: Sequence[float]) -> float:
-    """The p-value of a share among those of flat tables, as one more draw of Student's t.
-
-    Example:
-        >>> beyond(0.9, [0.3, 0.35, 0.4]) < 0.01 < beyond(0.4, [0.3, 0.35, 0.4])
-        True
-    """
+    """The p-value of a share among those of flat tables, as one more draw of Student's t."""
     count, spread = len(flat), float(np.std(flat, ddof=1))
     if spread == 0:
         return 1.0  # of equal flat tables nothing can be said

@@ -71,11 +71,6 @@ class Branches:
     Args:
         merges: Merges of the tree's linkage, shape (n − 1, 2).
         weight: Number of rows that each leaf stands for; one if not given.
-
-    Example:
-        >>> found = Branches(np.array([[0, 1], [2, 3], [4, 5]]))
-        >>> found.support([(np.array([[0, 1], [2, 3], [4, 5]]), None), (np.array([[0, 2], [1, 3], [4, 5]]), None)])
-        array([0.5, 0.5])
     """
 
     def __init__(self, merges: np.ndarray, weight: np.ndarray | None = None) -> None:
@@ -142,12 +137,7 @@ class Branches:
 
 
 def leaf_spans(merges: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The leaves in an order in which every branch is a range; the first and past-the-end place of each inner node.
-
-    Example:
-        >>> leaf_spans(np.array([[0, 2], [1, 3]]))
-        (array([1, 0, 2]), array([1, 0]), array([3, 3]))
-    """
+    """The leaves in an order in which every branch is a range; the first and past-the-end place of each inner node."""
     n = len(merges) + 1
     pairs = merges.tolist()
     count = [1] * n
@@ -165,13 +155,7 @@ def leaf_spans(merges: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def log_distances(d: np.ndarray) -> np.ndarray:
-    """log(1 + 20 d/median d), float32; see Note [Consensus].
-
-    Example:
-        >>> log_distances(np.array([[0.0, 2.0], [2.0, 0.0]])).round(3)
-        array([[0.   , 3.045],
-               [3.045, 0.   ]], dtype=float32)
-    """
+    """log(1 + 20 d/median d), float32; see Note [Consensus]."""
     some = d[:: max(1, len(d) // _SAMPLE)]
     apart = some[some > 0]
     median = float(np.median(apart)) if len(apart) else 1.0
@@ -188,13 +172,6 @@ def consensus(d: np.ndarray, replicates: Iterable[Joined], weight: np.ndarray | 
         d: Distances between leaves, shape (n, n).
         replicates: Trees of the same leaves, with heights that are logarithms of distances; at least one.
         weight: Number of rows that each leaf stands for; one if not given.
-
-    Example:
-        >>> x = np.array([0.0, 1.0, 5.0])
-        >>> d = abs(x - x[:, None])
-        >>> one = Joined(*average_linkage(log_distances(d)), None)
-        >>> consensus(d, [one, one]).merges.tolist()
-        [[0, 1], [2, 3]]
     """
     total, count = np.zeros(d.shape, np.float32), 0
     for replicate in replicates:
@@ -225,15 +202,7 @@ def _add_heights(total: np.ndarray, joined: Joined) -> None:
 
 @dataclass(frozen=True)
 class Steps:
-    """How leaves are joined.
-
-    Example:
-        >>> steps = Steps(Leaves.of_rows(4), "average", "center")
-        >>> source = Source("columns", np.array([[0.0, 0.1], [0.2, 0.0], [5.0, 5.2], [5.1, 5.0]]))
-        >>> joined, judged = steps.tree(source, 20, np.random.default_rng(0))
-        >>> joined.merges[-1].tolist(), judged.size.tolist()
-        ([4, 5], [2, 2])
-    """
+    """How leaves are joined."""
 
     leaves: Leaves
     method: str

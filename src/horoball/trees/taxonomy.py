@@ -45,12 +45,7 @@ _WORD = r"(?u)\b[^\W\d_][\w-]+\b"  # two letters or more, and no number by itsel
 
 
 def siblings_of(levels: np.ndarray, level: int, number: int) -> np.ndarray:
-    """Rows of the other groups in the same group of the level above; of all others at the first level.
-
-    Example:
-        >>> siblings_of(np.array([[0, 0], [0, 1], [1, 2], [-1, -1]]), 1, 0).tolist()
-        [1]
-    """
+    """Rows of the other groups in the same group of the level above; of all others at the first level."""
     here = levels[:, level] == number
     beside = ~here & (levels[:, level] >= 0)
     if level:
@@ -66,11 +61,6 @@ class Words:
     Args:
         texts: One text per row.
         stop_words: Words to leave out; scikit-learn's list of English ones if not given.
-
-    Example:
-        >>> words = Words(["red apple", "green apple", "red car", "fast car"])
-        >>> words([0, 1], [2, 3])
-        ['apple', 'green']
     """
 
     def __init__(self, texts: Sequence[str], stop_words: Sequence[str] | str | None = "english") -> None:
@@ -97,13 +87,7 @@ class Words:
 
 
 def columns_of(x: np.ndarray, columns: Sequence[str], here: np.ndarray, beside: np.ndarray, most: int = 3) -> list[str]:
-    """Columns that tell some rows from others, with the signs of their standardized differences, largest first.
-
-    Example:
-        >>> x = np.array([[0.0, 1.0], [0.1, 0.9], [5.0, 1.1], [5.1, 0.8]])
-        >>> columns_of(x, ["height", "width"], np.array([2, 3]), np.array([0, 1]))
-        ['height +']
-    """
+    """Columns that tell some rows from others, with the signs of their standardized differences, largest first."""
     named = [place for place, column in enumerate(columns) if column]
     if not named:
         return []
@@ -133,12 +117,7 @@ def _signed(column: str, *, positive: bool) -> str:
 
 
 def distinct(names: Sequence[str]) -> list[str]:
-    """The same names, with numbers where one comes again.
-
-    Example:
-        >>> distinct(["cats", "dogs", "cats"])
-        ['cats', 'dogs', 'cats (2)']
-    """
+    """The same names, with numbers where one comes again."""
     seen: dict[str, int] = {}
     out = []
     for name in names:

@@ -43,11 +43,6 @@ def newick(
         length: Length of the branch above every node; the root's is not written.
         support: Of every node, between 0 and 1, or NaN for none; leaves and the root have none in the text.
         digits: Significant digits of numbers; large ones are filled up with zeros, as not all programs read 1e+02.
-
-    Example:
-        >>> none = np.array([], int)
-        >>> newick(["Homo sapiens", "it's"], [none, none, np.array([0, 1])], np.array([1.0, 2.0, 0.0]))
-        "('Homo sapiens':1,'it''s':2);"
     """
     names = _distinct(names)
     text: list[str] = []
@@ -98,12 +93,7 @@ def _on_one_line(name: str) -> str:
 
 
 def quoted(name: str) -> str:
-    """A name as Newick has it: in quotes where it holds characters with a meaning.
-
-    Example:
-        >>> quoted("cat"), quoted("B cells")
-        ('cat', "'B cells'")
-    """
+    """A name as Newick has it: in quotes where it holds characters with a meaning."""
     if name and not _SPECIAL & set(name):
         return name
     return "'" + _on_one_line(name).replace("'", "''") + "'"

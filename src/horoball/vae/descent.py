@@ -27,12 +27,7 @@ _BLOCK = 1 << 17  # pairs at a time: buffers of half a megabyte
 
 
 class Pull(NamedTuple):
-    """Gradients of the sum of the terms.
-
-    Example:
-        >>> Pull(torch.zeros(3, 2), 0.5, 0.0).kernel
-        0.0
-    """
+    """Gradients of the sum of the terms."""
 
     z: Tensor  # in the points, shape (rows, d)
     distances: float  # in the logarithm of the distances' scale
@@ -40,13 +35,7 @@ class Pull(NamedTuple):
 
 
 class Terms(NamedTuple):
-    """What a step compares; a part with weight 0 is left out.
-
-    Example:
-        >>> far = torch.tensor([0, 1])
-        >>> Terms(torch.tensor([0]), torch.rand(1, 9), 0.5, torch.arange(9), far, 10.0, 0.5).weight_of_neighbors
-        0.5
-    """
+    """What a step compares; a part with weight 0 is left out."""
 
     landmarks: Tensor  # numbers of rows
     g: Tensor  # distances in the data, shape (landmarks, rows)
@@ -65,13 +54,6 @@ class Descent:
     Args:
         ball: The ball; its curvature is not learned.
         z: Points in tangent coordinates at the origin, shape (rows, d).
-
-    Example:
-        >>> z, g = torch.tensor([[0.0, 0.0], [1.0, 0.0]]), torch.tensor([[0.0, 2.0]])
-        >>> terms = Terms(torch.tensor([0]), g, 1.0, torch.tensor([1, 0]), torch.tensor([0]), 10.0, 0.0)
-        >>> Descent(PoincareBall(0.0), z).pull(terms, 0.0, 0.0).z  # they are to be twice as far apart
-        tensor([[ 0.2494,  0.0000],
-                [-0.2494,  0.0000]])
     """
 
     def __init__(self, ball: PoincareBall, z: Tensor) -> None:

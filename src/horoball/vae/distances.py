@@ -36,11 +36,6 @@ class ChordPoints:
     Args:
         ball: The ball.
         z: Points in tangent coordinates at the origin, shape (n, d).
-
-    Example:
-        >>> points = ChordPoints(PoincareBall(1.0), torch.tensor([[3.0, 0.0], [-2.0, 0.0]]))
-        >>> chord_distance(points.ball, points.between(points.take(torch.tensor([1]))))[0]
-        tensor([5.])
     """
 
     def __init__(self, ball: PoincareBall, z: Tensor) -> None:
@@ -97,12 +92,7 @@ class ChordPoints:
 
 
 def chord_distance(ball: PoincareBall, square: Tensor) -> Tensor:
-    """The distance of points whose squared chord is given.
-
-    Example:
-        >>> chord_distance(PoincareBall(0.0), torch.tensor([4.0]))
-        tensor([2.])
-    """
+    """The distance of points whose squared chord is given."""
     if ball.is_euclidean:
         return square.sqrt()
     curved = root(ball.c)

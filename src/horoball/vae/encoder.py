@@ -160,12 +160,6 @@ class ColumnView(Constants):
     Args:
         columns: The likelihood of each column; see `horoball.likelihoods.mixed.column_groups`.
         features: Number of columns.
-
-    Example:
-        >>> view = ColumnView("normal,categorical:3", 2)
-        >>> view(torch.tensor([[0.5, 2.0], [torch.nan, 0.0]]))
-        tensor([[0.5000, 0.0000, 0.0000, 1.0000, 0.0000, 0.0000],
-                [0.0000, 1.0000, 0.0000, 0.0000, 1.0000, 0.0000]])
     """
 
     order: Tensor

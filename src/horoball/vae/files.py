@@ -344,17 +344,6 @@ def place_file(
 
     Returns:
         Number of rows, and of those in a group.
-
-    Example:
-        >>> import tempfile
-        >>> from horoball.tables import ArrayTable
-        >>> from horoball.training import TrainConfig
-        >>> from horoball.vae.train import train
-        >>> table = ArrayTable(torch.randn(40, 6))
-        >>> run = train(table, {"hidden": (8,)}, TrainConfig(max_epochs=1))
-        >>> placer = Placer(torch.randn(4, 6), [[0], [0], [1], [1]], (0.1, 0.1, 1, 0, 1, 0), held=[0.0] * 20)
-        >>> place_file(run, placer, table, Path(tempfile.mkdtemp()) / "places.csv")[0]
-        40
     """
     rows = below = 0
     with ExitStack() as stack:
@@ -400,18 +389,6 @@ def place_folder(
 
     Returns:
         Number of rows that were written now.
-
-    Example:
-        >>> import tempfile
-        >>> from horoball.tables import ArrayTable
-        >>> from horoball.training import TrainConfig
-        >>> from horoball.vae.train import train
-        >>> table = ArrayTable(torch.randn(40, 6))
-        >>> run = train(table, {"hidden": (8,)}, TrainConfig(max_epochs=1))
-        >>> placer = Placer(torch.randn(4, 6), [[0], [0], [1], [1]], (0.1, 0.1, 1, 0, 1, 0), held=[0.0] * 20)
-        >>> folder = Path(tempfile.mkdtemp())
-        >>> place_folder(run, placer, table, folder, rows=30), place_folder(run, placer, table, folder, rows=30)
-        (40, 0)
     """
 
     def write(shard: Table, path: Path, first: int, of: str) -> int:
@@ -437,13 +414,6 @@ def places_table(
         names: Names of the rows; their numbers if not given.
         id_column: What the column of names is called.
         first: Number of the first row.
-
-    Example:
-        >>> import numpy as np
-        >>> names, sure = (("fruit",), ("apple", "pear")), np.array([[0.97, 0.6]])
-        >>> placed = Placed(np.array([[0, 1]]), np.array([[0.9, 0.4]]), names, sure, coverage=0.9)
-        >>> places_table(placed).to_pylist()[0]
-        {'row': 0, 'level_1': 'fruit', 'probability_1': 0.9, 'level_2': 'pear', 'probability_2': 0.4, 'place': 'fruit'}
     """
     import pyarrow as pa
 
@@ -493,13 +463,6 @@ def write_tree(
         names: Names of the rows; their numbers if not given.
         id_column: What the column of names is called.
         groups: Groups of the rows.
-
-    Example:
-        >>> import tempfile
-        >>> path = Path(tempfile.mkdtemp()) / "tree.nwk"
-        >>> write_tree(Tree.from_merges([[0, 1]], [1.0], names=["a", "b"]), path)
-        >>> path.read_text()
-        '(a:1,b:1);\n'
     """
     check_tree_ending(path)
     ending = path.suffix.lower()
@@ -512,14 +475,7 @@ def write_tree(
 
 
 def check_tree_ending(path: Path, *others: str) -> None:
-    """Refuse a name that does not say how to write a tree.
-
-    Example:
-        >>> check_tree_ending(Path("tree.txt"))
-        Traceback (most recent call last):
-        ...
-        ValueError: A tree is written to a file that ends in .nwk, .newick, .json, ..., not 'tree.txt'.
-    """
+    """Refuse a name that does not say how to write a tree."""
     if path.suffix.lower() not in (*TREE_ENDINGS, *others):
         raise ValueError(
             f"A tree is written to a file that ends in {', '.join((*TREE_ENDINGS, *others))}, not {path.name!r}."

@@ -59,18 +59,6 @@ def impute(run: Run, table: Table, *, draws: int = 0, samples: int = 200, seed: 
 
     Returns:
         Rows in their own units, shape (rows, features), or (draws, rows, features).
-
-    Example:
-        >>> import numpy as np
-        >>> from horoball.tables import read
-        >>> from horoball.training import TrainConfig
-        >>> from horoball.vae.train import train
-        >>> x = np.random.default_rng(0).normal(size=(100, 1)) * [1.0, 2.0, 3.0]
-        >>> x[0, 1] = np.nan
-        >>> table = read(x)
-        >>> run = train(table, {"hidden": (16,)}, TrainConfig(max_epochs=2))
-        >>> impute(run, table).shape, impute(run, table, draws=4).shape
-        (torch.Size([100, 3]), torch.Size([4, 100, 3]))
     """
     why = run.record.kind.refuses.get("impute")
     if why is not None:
@@ -174,21 +162,6 @@ def write_filled(run: Run, data: str, table: Table, guesses: Any, path: Path) ->
         table: The rows, as `Run.read` gives them.
         guesses: Rows without gaps, an Arrow table as `Run.rows_of` gives it.
         path: The file to write: .parquet, .csv, .tsv or .jsonl.
-
-    Example:
-        >>> import tempfile
-        >>> from horoball.training import TrainConfig
-        >>> from horoball.vae.impute import impute
-        >>> from horoball.vae.train import train
-        >>> folder = Path(tempfile.mkdtemp())
-        >>> lines = "".join(f"{i:03d},{i / 7:.1f},{'ab'[i % 2]}" + chr(10) for i in range(60))
-        >>> _ = (folder / "rows.csv").write_text("id,x,kind" + chr(10) + ",,b" + chr(10) + lines)
-        >>> from horoball.tables import read
-        >>> table = read(folder / "rows.csv", ids="id")
-        >>> run = train(table, {"hidden": (8,)}, TrainConfig(max_epochs=1), ids="id")
-        >>> write_filled(run, str(folder / "rows.csv"), table, run.rows_of(impute(run, table)), folder / "filled.csv")
-        >>> (folder / "filled.csv").read_text().splitlines()[2]
-        '000,0.0,a'
     """
     schema = table.schema if run.record.mixed and table.schema is not None else Schema(())
     ending = path.suffix.lower()

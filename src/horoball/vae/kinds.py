@@ -97,12 +97,7 @@ class Fitted(Protocol):
 
 
 class Kind:
-    """Rows of real numbers, in columns that are alike; other kinds say where they differ.
-
-    Example:
-        >>> kind_named("vectors").defaults
-        {'likelihood': 'von_mises_fisher'}
-    """
+    """Rows of real numbers, in columns that are alike; other kinds say where they differ."""
 
     name: ClassVar[str] = "numbers"
     defaults: ClassVar[dict[str, Any]] = {}  # beside `TABLES`
@@ -307,23 +302,12 @@ _KINDS = {kind.name: kind for kind in (Kind(), Counts(), Cells(), Vectors(), Mix
 
 
 def kind_named(name: str) -> Kind:
-    """The kind of that name.
-
-    Example:
-        >>> kind_named("cells").said
-        'counts of genes in cells, each a share of its own total'
-    """
+    """The kind of that name."""
     return _KINDS[name]
 
 
 def kind_of(model: ModelConfig) -> Kind:
-    """The kind of rows that a model was made for.
-
-    Example:
-        >>> from horoball.vae import ModelConfig
-        >>> kind_of(ModelConfig(features=3, likelihood="poisson", log_input=True)).name
-        'counts'
-    """
+    """The kind of rows that a model was made for."""
     if model.likelihood == "mixed":
         return _KINDS["mixed"]
     if model.unit_input:

@@ -37,12 +37,7 @@ _LAST = 0.02  # what is left of it at the end
 
 
 def rise_and_fall(rate: float, part: float) -> float:
-    """The rate after a part of all steps: it rises for a twentieth of them, then falls in a line to a fiftieth.
-
-    Example:
-        >>> [round(rise_and_fall(1.0, part), 3) for part in (0.0, 0.05, 0.5, 1.0)]
-        [0.0, 0.951, 0.51, 0.02]
-    """
+    """The rate after a part of all steps: it rises for a twentieth of them, then falls in a line to a fiftieth."""
     return rate * min(1.0, part / _WARMUP) * (_LAST + (1 - _LAST) * (1 - part))
 
 
@@ -57,23 +52,13 @@ _BLOCK = 8192  # rows whose nearest is looked for at a time
 
 
 def searches_all_pairs(table: Table, *, library: bool = False) -> bool:
-    """Whether neighbors are found among all rows: of a table in memory, if it takes some ten seconds at most.
-
-    Example:
-        >>> searches_all_pairs(ArrayTable(torch.zeros(100, 40)))
-        True
-    """
+    """Whether neighbors are found among all rows: of a table in memory, if it takes some ten seconds at most."""
     width = min(AXES, table.features) if library else table.features
     return isinstance(table, ArrayTable) and table.rows**2 * width <= _MAX_MULTIPLICATIONS
 
 
 class Surveyed(NamedTuple):
-    """Rows in memory, the graph of their neighbors, and their geodesics to some landmarks.
-
-    Example:
-        >>> surveyed(ArrayTable(torch.randn(50, 3))).lengths.shape
-        torch.Size([50, 50])
-    """
+    """Rows in memory, the graph of their neighbors, and their geodesics to some landmarks."""
 
     table: ArrayTable
     graph: csr_matrix  # of the sample alone where not all pairs were searched
@@ -110,10 +95,6 @@ def surveyed(
         view: Makes points of the rows of a mixed table, between which distances are measured.
         most: Rows up to which all are landmarks.
         seed: Seed of the sample.
-
-    Example:
-        >>> surveyed(ArrayTable(torch.randn(50, 3)), candidates=np.arange(10)).landmarks
-        array([0, 1, 2, 3, 4, 5, 6, 7, 8, 9])
     """
     if library:
         if not isinstance(table, ArrayTable):
@@ -181,12 +162,7 @@ def _by_the_nearest(points: np.ndarray, rows: np.ndarray, lengths: np.ndarray, g
 
 
 def in_medians(lengths: np.ndarray) -> tuple[torch.Tensor, float]:
-    """Lengths in units of their median, and that median.
-
-    Example:
-        >>> in_medians(np.array([[0.0, 2.0, 4.0, 6.0]], np.float32))
-        (tensor([[0.0000, 0.5000, 1.0000, 1.5000]]), 4.0)
-    """
+    """Lengths in units of their median, and that median."""
     known = lengths[np.isfinite(lengths)]
     apart = known[known > 1e-6 * known.max(initial=0.0)]  # equal rows are joined by a hair
     unit = float(np.median(apart)) if len(apart) else 1.0
@@ -199,11 +175,6 @@ def with_landmarks(table: Table, **options: Any) -> tuple[ArrayTable, DistanceTe
     Args:
         table: Rows as the model sees them; they must fit in memory.
         options: See `surveyed`.
-
-    Example:
-        >>> table, term = with_landmarks(ArrayTable(torch.randn(50, 3)))
-        >>> table.side.shape, term.landmarks.shape
-        (torch.Size([50, 50]), torch.Size([50, 3]))
     """
     found = surveyed(table, **options)
     candidates = options.get("candidates")

@@ -72,12 +72,6 @@ def with_sample(
         seed: Seed of the sample.
         places: Makes a layout of the sample's rows, from the rows, the graph of their neighbors, their geodesics to
             landmarks, and the landmarks. Without it, rows are compared by these geodesics.
-
-    Example:
-        >>> from horoball.tables import ArrayTable
-        >>> table, _, term = with_sample(ArrayTable(torch.randn(50, 3)), None, lambda x: x)
-        >>> next(table.batches(Order(8))).side.shape, term.landmarks
-        (torch.Size([8, 50]), None)
     """
     rng = np.random.default_rng(seed)
     sample = _drawn(rows, rng)
@@ -121,12 +115,6 @@ class SampledTable(Table):
     Args:
         table: Rows as the model sees them.
         beside: Makes the numbers that go with rows; see `with_sample`.
-
-    Example:
-        >>> from horoball.tables import ArrayTable
-        >>> table = SampledTable(ArrayTable(torch.ones(50, 3)), lambda x: 2 * x[:, :1])
-        >>> next(table.batches(Order(8))).side.shape
-        torch.Size([8, 1])
     """
 
     def __init__(self, table: Table, beside: Points) -> None:
@@ -175,16 +163,6 @@ def with_map_term(run: Run, table: Table, *, warm: bool) -> tuple[Table, Table |
         run: The model, before its training, with its settings.
         table: Rows, in their own units.
         warm: Whether the model was fitted before; a layout then starts at its map.
-
-    Example:
-        >>> from horoball.tables import ArrayTable
-        >>> from horoball.training import TrainConfig
-        >>> from horoball.vae.train import train
-        >>> table = ArrayTable(torch.randn(100, 5))
-        >>> run = train(table, {"hidden": (16,)}, TrainConfig(max_epochs=1, distance_weight=50.0, locality=0.5))
-        >>> rows, held, term = with_map_term(run, table, warm=True)
-        >>> rows.rows, held.rows, term
-        (90, 10, PlaceTerm())
     """
     config, model, seen, kind = run.record.training, run.record.model, run.scaled(table), run.record.kind
     if config.distance_weight == 0:

@@ -38,19 +38,6 @@ class EncoderProgram(nn.Module):
 
     Args:
         run: The fitted model.
-
-    Example:
-        >>> from horoball.tables import ArrayTable
-        >>> from horoball.training import TrainConfig
-        >>> from horoball.vae.train import train
-        >>> run = train(ArrayTable(torch.randn(100, 4)), {"hidden": (8,)}, TrainConfig(max_epochs=1))
-        >>> x = torch.randn(3, 4)
-        >>> x[1, 2] = torch.nan
-        >>> z, radius, scale, valid = EncoderProgram(run)(x)
-        >>> z.shape, z.dtype, radius.shape, scale.shape
-        (torch.Size([3, 2]), torch.float64, torch.Size([3]), torch.Size([3]))
-        >>> valid
-        tensor([ True, False,  True])
     """
 
     mean: Tensor

@@ -49,12 +49,6 @@ def even_columns(points: Tensor, owners: Tensor) -> Tensor:
     Args:
         points: Rows, shape (rows, numbers).
         owners: The column that each number belongs to, shape (numbers,).
-
-    Example:
-        >>> import torch
-        >>> even_columns(torch.tensor([[0.0, 0.0, 1.0], [8.0, 1.0, 0.0]]), torch.tensor([0, 1, 1]))
-        tensor([[0., 0., 1.],
-                [2., 1., 0.]])
     """
     variance = points.var(0, correction=0)
     of_column = variance.new_zeros(int(owners.max()) + 1).index_add(0, owners, variance)
@@ -73,13 +67,7 @@ _LEAST = 1e-4  # variance: that of the smallest standard deviation of the likeli
 
 
 class NormalColumns:
-    """The columns of a mixed table that are normal, or whose logarithms are, in the order of the likelihood's groups.
-
-    Example:
-        >>> columns = NormalColumns(Mixed(3, columns="normal,bernoulli,log_normal"))
-        >>> columns.features, columns.values(torch.tensor([[2.0, 1.0, 1.0]]))
-        ([0, 2], tensor([[2., 0.]], dtype=torch.float64))
-    """
+    """The columns of a mixed table that are normal, or whose logarithms are, in the order of its likelihood."""
 
     def __init__(self, likelihood: Mixed) -> None:
         groups = [group for group in likelihood.groups if group.kind in (Normal, LogNormal)]
@@ -112,12 +100,7 @@ class NormalColumns:
 
 
 class Given(NamedTuple):
-    """What observed residuals say.
-
-    Example:
-        >>> Given(torch.zeros(2, 3), torch.zeros(2, 3, 4))._fields
-        ('log_density', 'expected')
-    """
+    """What observed residuals say."""
 
     log_density: Tensor  # of those observed, up to a constant, shape (samples, rows)
     expected: Tensor  # residuals of all columns; those observed are themselves
@@ -130,12 +113,6 @@ def given_observed(covariance: Tensor, residuals: Tensor, there: Tensor) -> Give
         covariance: Σ, shape (columns, columns).
         residuals: Shape (samples, rows, columns).
         there: Which were observed, shape (rows, columns).
-
-    Example:
-        >>> residuals = torch.tensor([[[1.0, 0.0]]], dtype=torch.float64)
-        >>> covariance = torch.tensor([[2.0, 1.0], [1.0, 2.0]], dtype=torch.float64)
-        >>> given_observed(covariance, residuals, torch.tensor([[True, False]])).expected
-        tensor([[[1.0000, 0.5000]]], dtype=torch.float64)
     """
     return _given(_factor(covariance, there), covariance, residuals, there)
 
@@ -165,14 +142,6 @@ def residual_covariance(model: VAE, x: Tensor, seed: int = 0) -> Tensor | None:
         model: A trained model of a mixed table.
         x: Some of its rows, some thousands at most, as the model sees them.
         seed: Seed of the points.
-
-    Example:
-        >>> from horoball.vae import ModelConfig
-        >>> config = ModelConfig(features=2, likelihood="mixed", columns="normal,normal", hidden=(8,))
-        >>> x = torch.randn(500, 1, generator=generator_for(0)) + 0.1 * torch.randn(500, 2, generator=generator_for(1))
-        >>> covariance = residual_covariance(VAE.from_config(config, generator=generator_for(2)), x)
-        >>> bool(covariance[0, 1] > 0.8 * covariance[0, 0])  # the model was not trained, so all is left
-        True
     """
     columns = NormalColumns(cast(Mixed, model.likelihood))
     if not 2 <= len(columns.features) <= MOST:
@@ -196,13 +165,6 @@ def expected_covariance(residuals: Tensor, there: Tensor, others: Tensor | None 
         residuals: Shape (samples, rows, columns); those that were not observed are 0.
         there: Which were observed, shape (rows, columns).
         others: Log weights of the samples without the residuals' own, shape (samples, rows); 0 if not given.
-
-    Example:
-        >>> x = torch.randn(500, 1, generator=generator_for(0)).double() * torch.ones(2)
-        >>> there = torch.rand(500, 2, generator=generator_for(1)) < 0.7
-        >>> covariance = expected_covariance(torch.where(there, x, 0.0).unsqueeze(0), there)
-        >>> bool(covariance[0, 1] > 0.9 * covariance[0, 0])
-        True
     """
     rows, columns = there.shape
     others = torch.zeros(residuals.shape[:2], dtype=torch.float64) if others is None else others
@@ -222,14 +184,7 @@ def expected_covariance(residuals: Tensor, there: Tensor, others: Tensor | None 
 
 
 def stored_residuals(tensors: Mapping[str, Tensor], likelihood: Likelihood) -> Tensor | None:
-    """The covariance that a file holds, if it holds one; refuses what is no covariance of the model's columns.
-
-    Example:
-        >>> stored_residuals({RESIDUALS: torch.eye(3).double()}, Mixed(2))
-        Traceback (most recent call last):
-        ...
-        ValueError: its covariance of residuals is not of 2 columns.
-    """
+    """The covariance that a file holds, if it holds one; refuses what is no covariance of the model's columns."""
     covariance = tensors.get(RESIDUALS)
     if covariance is None:
         return None
@@ -267,13 +222,6 @@ def filled_points(view: Any, x: Tensor) -> Tensor:
     Args:
         view: The encoder's `ColumnView`.
         x: Rows as the model sees them.
-
-    Example:
-        >>> from horoball.vae.encoder import ColumnView
-        >>> x = torch.linspace(-1, 1, 101).unsqueeze(-1) * torch.ones(2)
-        >>> x[0, 1] = torch.nan
-        >>> filled_points(ColumnView("normal,normal", 2), x)[0].round(decimals=1)
-        tensor([-1., -1.])
     """
     points = view.values(x)
     there = ~x.isnan().index_select(-1, view.owners)
@@ -295,12 +243,7 @@ _NAMED = 5  # rows that a report names
 
 
 class FarRowWarning(UserWarning):
-    """Rows lie far outside of those that the model was fitted to.
-
-    Example:
-        >>> issubclass(FarRowWarning, UserWarning)
-        True
-    """
+    """Rows lie far outside of those that the model was fitted to."""
 
 
 @contextmanager
@@ -314,12 +257,6 @@ def far_report(
         likelihoods: The likelihood of each feature of a mixed model; empty if all are scaled alike.
         limit: In standard deviations, beyond which a value is far: twice as far as any row of the fit. 0 for none.
         first: Number of the first row.
-
-    Example:
-        >>> with warnings.catch_warnings(record=True, action="always") as caught, far_report(["a"], "", 10.0) as note:
-        ...     note(torch.tensor([[1.0], [1e6]]))
-        >>> str(caught[0].message)[:79]
-        '1 of 2 rows lies far outside of the rows of the fit: row 1, most of all in colu'
     """
     kinds = likelihoods.split(",") if likelihoods else ["normal"] * len(columns)
     real = torch.tensor([i for i, kind in enumerate(kinds) if kind == "normal"], dtype=torch.long)

@@ -33,11 +33,6 @@ class ShownInNotebooks:
     """A scikit-learn estimator that a notebook shows as a table once it is fitted, and as a diagram before.
 
     `sklearn.set_config(display="text")` shows neither, as for any estimator.
-
-    Example:
-        >>> from horoball import PoincareGraphVAE
-        >>> PoincareGraphVAE(max_epochs=1).fit([(0, 1)])._repr_html_()[:7]
-        '<table>'
     """
 
     def _facts(self) -> dict[str, object] | None:
@@ -56,13 +51,7 @@ class ShownInNotebooks:
 
 
 class TakesRows(ShownInNotebooks, BaseEstimator):
-    """An estimator that makes tables of the rows it is given, by the columns it was fitted to.
-
-    Example:
-        >>> from horoball import PoincareVAE
-        >>> issubclass(PoincareVAE, TakesRows)
-        True
-    """
+    """An estimator that makes tables of the rows it is given, by the columns it was fitted to."""
 
     kind: str
     columns: Mapping[str, str] | None
@@ -70,15 +59,7 @@ class TakesRows(ShownInNotebooks, BaseEstimator):
     run_: Run
 
     def run_checked(self) -> Run:
-        """The run, or scikit-learn's error for an estimator that is not fitted.
-
-        Example:
-            >>> from horoball import PoincareVAE
-            >>> PoincareVAE().run_checked()
-            Traceback (most recent call last):
-            ...
-            sklearn.exceptions.NotFittedError: ...
-        """
+        """The run, or scikit-learn's error for an estimator that is not fitted."""
         check_is_fitted(self, "run_")
         return self.run_
 

@@ -61,17 +61,6 @@ def start_at_category_means(model: VAE, table: Table) -> None:
     Args:
         model: A model with covariates that was not trained yet.
         table: Rows as the model sees them, followed by the codes of their categories.
-
-    Example:
-        >>> from horoball.tables.table import ArrayTable
-        >>> from horoball.tables.covariates import Covariates
-        >>> from horoball.vae import ModelConfig
-        >>> model = VAE.from_config(ModelConfig(features=2, covariates=(2,), hidden=(8,)))
-        >>> batches = Covariates.of({"batch": ["a", "b"]})
-        >>> start_at_category_means(model, ArrayTable([[0.0, 3.0], [2.0, 1.0]], covariates=batches))
-        >>> model.decoder.offset.weight.data
-        tensor([[-0.5000,  0.5000],
-                [ 0.5000, -0.5000]])
     """
     encoder, decoder = model.encoder, model.decoder
     codes = None if table.covariates is None else torch.from_numpy(table.covariates.codes)
@@ -120,12 +109,7 @@ def _additive(values: Tensor, given: Tensor, weight: Tensor) -> Tensor:
 
 
 class Start(NamedTuple):
-    """What a model of a table is made from.
-
-    Example:
-        >>> Start({"d": 2}, None, False, lambda likelihood: torch.zeros(1)).fields
-        {'d': 2}
-    """
+    """What a model of a table is made from."""
 
     fields: ModelFields  # of `ModelConfig`
     scaler: Standardizer | None
@@ -139,11 +123,6 @@ def uniform_start(table: Table, model: ModelFields) -> Start:
     Args:
         table: Rows, without gaps.
         model: Fields of `ModelConfig` that were given.
-
-    Example:
-        >>> from horoball.tables import ArrayTable
-        >>> uniform_start(ArrayTable([[0.0, 1.5], [1.0, 2.0]]), {}).fields["likelihood"]
-        'normal'
     """
     summary = summarize(table)
     if bool((summary.low == summary.high).all()):
@@ -169,12 +148,7 @@ def uniform_start(table: Table, model: ModelFields) -> Start:
 
 
 def uniform_scaler(spread: Spread) -> Standardizer:
-    """How real numbers are scaled: columns of one unit together, others each by itself.
-
-    Example:
-        >>> uniform_scaler(Spread(torch.zeros(2), torch.tensor([3.0, 4.0]), torch.tensor([False, False]))).std
-        tensor([3.5355, 3.5355])
-    """
+    """How real numbers are scaled: columns of one unit together, others each by itself."""
     common = common_spread(spread.std)
     how = "one factor for all columns, whose spreads are alike" if common is not None else "each column by itself"
     _log.info("Scaling: %s.", how)
@@ -192,14 +166,6 @@ def mixed_start(table: Table, model: ModelFields) -> Start:
     Args:
         table: A table with a schema.
         model: Fields of `ModelConfig` that were given.
-
-    Example:
-        >>> import pyarrow as pa
-        >>> from horoball.tables import read
-        >>> table = read(pa.table({"a": [0.5, None, 2.5, 1.0], "b": ["x", "y", "x", "z"]}))
-        >>> start = mixed_start(table, {})
-        >>> start.fields["columns"], start.scaler.mean
-        ('normal,categorical:3', tensor([1.3333, 0.0000]))
     """
     assert table.schema is not None  # noqa: S101  the caller has looked
     tokens = _likelihoods(table, model)

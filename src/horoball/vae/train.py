@@ -41,12 +41,6 @@ class TableObjective(nn.Module):
         model: The model.
         config: Settings of the training.
         term: The term of a map.
-
-    Example:
-        >>> from horoball.vae import ModelConfig
-        >>> objective = TableObjective(VAE.from_config(ModelConfig(features=3, hidden=(8,))), TrainConfig())
-        >>> objective.terms, objective(torch.zeros(4, 3)).shape
-        (('loss', 'reconstruction', 'kl'), torch.Size([3]))
     """
 
     def __init__(self, model: VAE, config: TrainConfig, term: DistanceTerm | PlaceTerm | None = None) -> None:

@@ -65,17 +65,7 @@ def table_tree(
     seed: int = 0,
     **options: Unpack[TreeOptions],
 ) -> Tree:
-    """The tree of a table's rows, or of groups of them; see `PoincareVAE.tree`.
-
-    Example:
-        >>> from horoball.tables import ArrayTable
-        >>> from horoball.training import TrainConfig
-        >>> from horoball.vae.train import train
-        >>> table = ArrayTable(torch.randn(40, 6))
-        >>> run = train(table, {"hidden": (8,)}, TrainConfig(max_epochs=1))
-        >>> table_tree(run, table, draws=2).leaves
-        40
-    """
+    """The tree of a table's rows, or of groups of them; see `PoincareVAE.tree`."""
     if source not in SOURCES:
         raise ValueError(f"Expected a source of {', '.join(SOURCES)}, got {source!r}.")
     rng = np.random.default_rng(seed)
@@ -114,17 +104,7 @@ def table_taxonomy(
     texts: Sequence[str] | None = None,
     name: NameGroup | None = None,
 ) -> Taxonomy:
-    """Named groups of a tree of a table's rows; see `taxonomy`.
-
-    Example:
-        >>> from horoball.tables import ArrayTable
-        >>> from horoball.training import TrainConfig
-        >>> from horoball.vae.train import train
-        >>> table = ArrayTable(torch.randn(40, 6))
-        >>> run = train(table, {"hidden": (8,)}, TrainConfig(max_epochs=1))
-        >>> table_taxonomy(run, table, table_tree(run, table, draws=0), [4]).levels.shape
-        (40, 1)
-    """
+    """Named groups of a tree of a table's rows; see `taxonomy`."""
     x = run.seen(table).double().numpy() if run.model.likelihood.numeric else None
     columns = None if x is None else run.record.kind.names(run)
     marks = None if columns is None else run.record.kind.marks(table)
@@ -132,14 +112,7 @@ def table_taxonomy(
 
 
 def latent_source(posteriors: list[BallNormal]) -> Source:
-    """Posterior means as a source of a tree, with draws of all posteriors for the replicates.
-
-    Example:
-        >>> from horoball import PoincareBall, WrappedNormal
-        >>> q = WrappedNormal.isotropic(torch.zeros(4, 5), torch.ones(4, 1), PoincareBall())
-        >>> latent_source([q]).name
-        'latent space'
-    """
+    """Posterior means as a source of a tree, with draws of all posteriors for the replicates."""
     ball = posteriors[0].ball
     if not isinstance(ball, PoincareBall):
         raise ValueError(
@@ -204,14 +177,6 @@ def table_points(run: Run, table: Table, first: int = 0) -> np.ndarray:
 
     Codes have no distances, and columns keep the batch effects that a conditional model takes out: such rows are points
     of the latent space, in its tangent space at the origin. In messages, the first row has the number `first`.
-
-    Example:
-        >>> from horoball.tables import ArrayTable
-        >>> from horoball.training import TrainConfig
-        >>> from horoball.vae.train import train
-        >>> table = ArrayTable(torch.randn(40, 6))
-        >>> table_points(train(table, {"hidden": (8,)}, TrainConfig(max_epochs=1)), table).shape
-        (40, 6)
     """
     if _by_columns(run):
         return run.record.kind.placed(run.seen(table, first).numpy())
@@ -227,17 +192,6 @@ def places_of(run: Run, table: Table, found: Taxonomy, *, seed: int = 0) -> Plac
         table: The rows of the taxonomy.
         found: Their groups.
         seed: Seed of the rows that are kept, where there are more than 20,000, and of those that are held out.
-
-    Example:
-        >>> from horoball.tables import ArrayTable
-        >>> from horoball.trees import taxonomy, tree
-        >>> from horoball.training import TrainConfig
-        >>> from horoball.vae.train import train
-        >>> table = ArrayTable(torch.randn(40, 6))
-        >>> run = train(table, {"hidden": (8,)}, TrainConfig(max_epochs=1))
-        >>> groups = taxonomy(tree(next(table.blocks()), draws=0), [3])
-        >>> places_of(run, table, groups).place(table_points(run, table)).path.shape
-        (40, 1)
     """
     keep = np.sort(np.random.default_rng(seed).permutation(len(found.levels))[:_MOST])
     names = [[group.name for group in level] for level in found.groups]
@@ -245,19 +199,7 @@ def places_of(run: Run, table: Table, found: Taxonomy, *, seed: int = 0) -> Plac
 
 
 def save_places(placer: Placer, run: Run, folder: Path) -> None:
-    """Write a placer to the folder of its run.
-
-    Example:
-        >>> import tempfile
-        >>> from horoball.tables import ArrayTable
-        >>> from horoball.training import TrainConfig
-        >>> from horoball.vae.train import train
-        >>> run = train(ArrayTable(torch.randn(40, 6)), {"hidden": (8,)}, TrainConfig(max_epochs=1))
-        >>> folder = Path(tempfile.mkdtemp())
-        >>> save_places(Placer(torch.randn(4, 6), [[0], [0], [1], [1]], (0.1, 0.1, 1, 0, 1, 0)), run, folder)
-        >>> load_places(folder, run).levels.ravel().tolist()
-        [0, 0, 1, 1]
-    """
+    """Write a placer to the folder of its run."""
     arrays = {"points": placer.points, "levels": placer.levels, "held": placer.held, "limits": placer.limits}
     fitted = [float(number) for number in placer.fitted]
     state = {"fitted": fitted, "names": [list(level) for level in placer.names], "run": run.digest}
@@ -268,12 +210,6 @@ def load_places(folder: Path, run: Run) -> Placer:
     """Read the placer of a run back; refuses one of another run.
 
     A file of an earlier version knows of no held-out rows: its placer is fitted again, to the same rows.
-
-    Example:
-        >>> load_places(Path("run"), None)
-        Traceback (most recent call last):
-        ...
-        FileNotFoundError: run holds no groups to place rows in. Make them first: horoball tree run DATA -o groups.csv.
     """
     folder = located(folder)
     path = folder / PLACES

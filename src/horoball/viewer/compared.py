@@ -38,10 +38,6 @@ def coarse(name: str, values: np.ndarray) -> Column:
 
     Numbers on a grid of at most 255 steps, such as counts or one decimal place, are exact. Others have steps that are
     even near the median and grow in proportion farther out (asinh), so that one huge value does not flatten the rest.
-
-    Example:
-        >>> coarse("count", np.array([3.0, 0.0, np.nan])).values.tolist()
-        [3, 0, 255]
     """
     x = np.asarray(values, np.float64)
     there = np.isfinite(x)
@@ -77,12 +73,7 @@ def _grid(known: np.ndarray, low: float, high: float) -> int | None:
 
 
 def cells_of(n: int, points: np.ndarray | None, tree: Tree | None) -> np.ndarray:
-    """A part of the map, or of the tree, for each row: between these, columns that matter differ.
-
-    Example:
-        >>> cells_of(4, np.array([[1.0, 0.0], [1.0, 0.1], [-1.0, 0.0], [-1.0, 0.1]]), None).tolist()
-        [0, 0, 0, 0]
-    """
+    """A part of the map, or of the tree, for each row: between these, columns that matter differ."""
     most = min(64, n // 10)  # ten rows a cell, or columns of noise would seem to differ
     if most < 2:
         return np.zeros(n, np.int64)
@@ -137,13 +128,6 @@ def compared_columns(
         cells: The part of the map that each row lies in, see `cells_of`.
         skip: Names of columns that the page has already.
         most: How many to take at most.
-
-    Example:
-        >>> x = np.array([[0.0, 0.0], [5.0, 0.1], [0.0, 0.1], [5.0, 0.0]])
-        >>> [column.name for column in compared_columns(x, np.array([0, 0, 1, 1]), most=1)[0]]
-        ['x0']
-        >>> [column.name for column in compared_columns(x, np.array([0, 1, 0, 1]), skip=["x1"])[0]]
-        ['x0']
     """
     if not isinstance(rows, Table):
         if hasattr(rows, "columns"):
@@ -197,14 +181,7 @@ def _of_frame(made: list[Column], cells: np.ndarray, skip: Collection[str], most
 
 
 def add_compared(payload: Payload, found: list[Column], of: int, room: float) -> None:
-    """Add as many of the columns as take no more bytes of the page than there is room for.
-
-    Example:
-        >>> payload = Payload()
-        >>> add_compared(payload, [coarse("x", np.arange(9.0)), coarse("y", np.arange(9.0))], 7, 150)
-        >>> payload.meta["compared"]
-        {'held': 1, 'of': 7}
-    """
+    """Add as many of the columns as take no more bytes of the page than there is room for."""
     payload.meta.setdefault("columns", [])
     held = 0
     for column in found:

@@ -47,11 +47,6 @@ def make_atlas(images: Any, n: int) -> dict[str, Any]:
         images: Shape (n, h, w) or (n, h, w, 3): bytes, or floats in [0, 1]. Large ones are made smaller by whole
             factors.
         n: Number of points.
-
-    Example:
-        >>> atlas = make_atlas(np.zeros((10, 28, 28), np.uint8), 10)
-        >>> atlas["width"], atlas["across"], len(atlas["sheets"])
-        (28, 4, 1)
     """
     pixels = np.asarray(images.detach().cpu() if hasattr(images, "detach") else images)
     if pixels.ndim not in (3, 4) or len(pixels) != n or (pixels.ndim == 4 and pixels.shape[3] != 3):
@@ -100,12 +95,7 @@ def _sheet(pixels: np.ndarray, across: int) -> str:
 
 
 def png(pixels: np.ndarray) -> bytes:
-    r"""A PNG file of bytes, shape (h, w) for gray or (h, w, 3) for colors.
-
-    Example:
-        >>> png(np.zeros((2, 2), np.uint8))[:4]
-        b'\x89PNG'
-    """
+    r"""A PNG file of bytes, shape (h, w) for gray or (h, w, 3) for colors."""
     height, width = pixels.shape[:2]
     color = 2 if pixels.ndim == 3 else 0
     rows = np.ascontiguousarray(pixels).reshape(height, -1)
@@ -126,12 +116,7 @@ MISSING = "missing"
 
 @dataclass(frozen=True)
 class Column:
-    """One value per point.
-
-    Example:
-        >>> make_column("type", ["b", "a", "b"]).categories
-        ['a', 'b']
-    """
+    """One value per point."""
 
     name: str
     kind: str  # "category": values are numbers of categories; "text": the same, too many for a legend; "number"
@@ -149,10 +134,6 @@ def make_columns(columns: Any, n: int) -> list[Column]:
     Args:
         columns: A dict from names to arrays, a pandas or polars data frame, or None.
         n: Number of points.
-
-    Example:
-        >>> [column.kind for column in make_columns({"type": ["a", "b"], "size": [0.5, 1.5]}, 2)]
-        ['category', 'number']
     """
     if columns is None:
         return []
@@ -171,12 +152,7 @@ def make_columns(columns: Any, n: int) -> list[Column]:
 
 
 def make_column(name: str, values: Any) -> Column:
-    """A column from values: texts, truth values and few whole numbers are categories, other numbers are numbers.
-
-    Example:
-        >>> make_column("digit", [7, 1, 7]).kind, make_column("height", [1.7, 1.8]).kind
-        ('category', 'number')
-    """
+    """A column from values: texts, truth values and few whole numbers are categories, other numbers are numbers."""
     order = _order(values)
     array = _array(values)
     if array.ndim != 1:
@@ -243,12 +219,7 @@ def _sorted(texts: Iterable[str]) -> list[str]:
 
 
 def smallest(values: np.ndarray) -> np.ndarray:
-    """Whole numbers in as few bytes as hold them; what 32 bits do not hold becomes float64.
-
-    Example:
-        >>> smallest(np.array([3, 200])).dtype
-        dtype('uint8')
-    """
+    """Whole numbers in as few bytes as hold them; what 32 bits do not hold becomes float64."""
     low, high = (int(values.min()), int(values.max())) if len(values) else (0, 0)
     for kind in ("<u1", "<i2", "<u2", "<i4"):
         if np.iinfo(kind).min <= low and high <= np.iinfo(kind).max:
@@ -260,15 +231,7 @@ _KINDS = {"<f4": "Float32", "<f8": "Float64", "<i2": "Int16", "<i4": "Int32", "<
 
 
 class Payload:
-    """Arrays one after the other, little-endian and byte plane by byte plane; `meta` says where each is.
-
-    Example:
-        >>> payload = Payload()
-        >>> payload.add(np.arange(3, dtype="<f4"))
-        {'type': 'Float32', 'offset': 0, 'length': 3}
-        >>> len(payload.data)
-        12
-    """
+    """Arrays one after the other, little-endian and byte plane by byte plane; `meta` says where each is."""
 
     def __init__(self) -> None:
         self.meta: dict[str, Any] = {}
@@ -296,14 +259,7 @@ def _planes(values: np.ndarray) -> np.ndarray:
 
 
 def add_points(payload: Payload, points: np.ndarray, c: float) -> None:
-    """Points in the tangent chart, shape (n, 2); see Note [Polar points].
-
-    Example:
-        >>> payload = Payload()
-        >>> add_points(payload, np.array([[0.0, 1.0]]), 1.0)
-        >>> np.frombuffer(payload.data, "<u4")[-1] == 2**30  # a quarter of a turn
-        np.True_
-    """
+    """Points in the tangent chart, shape (n, 2); see Note [Polar points]."""
     if c == 0:  # a plane has no origin to keep: polar coordinates are about the middle of what is shown
         middle = (points.min(0) + points.max(0)) / 2
         payload.meta["center"] = middle.tolist()
@@ -320,14 +276,7 @@ def add_points(payload: Payload, points: np.ndarray, c: float) -> None:
 
 
 def add_scale(payload: Payload, scale: Any, n: int) -> None:
-    """Posterior scales in metric units, as 16-bit steps of their logarithm: exact to a few parts in 10⁴ at worst.
-
-    Example:
-        >>> payload = Payload()
-        >>> add_scale(payload, [0.1, 0.2], 2)
-        >>> len(payload.data), payload.meta["scale"]["high"]
-        (4, 0.2)
-    """
+    """Posterior scales in metric units, as 16-bit steps of their logarithm: exact to a few parts in 10⁴ at worst."""
     sigma = np.asarray(scale.detach().cpu() if hasattr(scale, "detach") else scale, np.float64)
     sigma = sigma[:, 0] if sigma.ndim == 2 and sigma.shape[1] == 1 else sigma
     if sigma.shape != (n,) or not (np.isfinite(sigma) & (sigma > 0)).all():
@@ -339,14 +288,7 @@ def add_scale(payload: Payload, scale: Any, n: int) -> None:
 
 
 def add_edges(payload: Payload, edges: Any, n: int) -> None:
-    """Pairs of row numbers.
-
-    Example:
-        >>> payload = Payload()
-        >>> add_edges(payload, [[0, 1], [1, 2]], 3)
-        >>> payload.meta["edges"]["length"]
-        4
-    """
+    """Pairs of row numbers."""
     pairs = np.asarray(edges.detach().cpu() if hasattr(edges, "detach") else edges)
     if pairs.ndim != 2 or pairs.shape[1] != 2 or pairs.dtype.kind not in "iu":
         raise ValueError(f"edges must be whole numbers of shape (m, 2), got {pairs.dtype} of shape {pairs.shape}.")
@@ -356,15 +298,7 @@ def add_edges(payload: Payload, edges: Any, n: int) -> None:
 
 
 def add_column(payload: Payload, column: Column) -> None:
-    r"""A column of values.
-
-    Example:
-        >>> from horoball.viewer.payload import make_column
-        >>> payload = Payload()
-        >>> add_column(payload, make_column("type", ["a", "b", "a"]))
-        >>> payload.meta["columns"][0]["categories"], payload.data
-        (['a', 'b'], b'\x00\x01\x00')
-    """
+    r"""A column of values."""
     about: dict[str, Any] = {"name": column.name, "kind": column.kind, "values": payload.add(column.values)}
     if column.kind != "number":
         about |= {"categories": column.categories, "missing": column.missing}
@@ -378,14 +312,7 @@ def add_column(payload: Payload, column: Column) -> None:
 
 
 def add_levels(payload: Payload, levels: Sequence[Any], n: int) -> None:
-    """Names of groups, a column for each level from coarse to fine; `meta` says which columns they are.
-
-    Example:
-        >>> payload = Payload()
-        >>> add_levels(payload, [["plants", "plants", None], ["oak", "elm", None]], 3)
-        >>> payload.meta["levels"], payload.meta["columns"][1]["categories"]
-        ([0, 1], ['elm', 'oak', 'missing'])
-    """
+    """Names of groups, a column for each level from coarse to fine; `meta` says which columns they are."""
     if not len(levels):
         return
     taken = {column["name"] for column in payload.meta.get("columns", [])}
@@ -404,13 +331,6 @@ def add_tree(payload: Payload, tree: Tree, n: int) -> bool:
     """A tree of the rows, or of groups of them: of each node its parent, depth, first leaf and support.
 
     Returns whether the leaves are groups, which have names of their own.
-
-    Example:
-        >>> payload = Payload()
-        >>> add_tree(payload, Tree.from_merges([[0, 1], [2, 3]], [1.0, 3.0]), 3)
-        False
-        >>> payload.meta["tree"]["leaves"], payload.meta["tree"]["parent"]["length"]
-        (3, 5)
     """
     if not isinstance(tree, Tree):
         raise TypeError(f"tree must be a horoball.trees.Tree, got {type(tree).__name__}.")

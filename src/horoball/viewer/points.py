@@ -100,11 +100,6 @@ def document(meta: dict[str, Any], data: bytes) -> str:
     Args:
         meta: What the page is told, as `Payload.meta`.
         data: The bytes of all arrays.
-
-    Example:
-        >>> page = document({"title": "</script>"}, b"")
-        >>> page.count("</script>"), r"\u003c/script\u003e" in page
-        (3, True)
     """
     style, script = _source("page.css"), _script("tree" in meta)
     parts = {
@@ -122,22 +117,12 @@ def document(meta: dict[str, Any], data: bytes) -> str:
 
 
 def frame_policy() -> str:
-    """What a page that shows a map in a frame must allow in its own policy, which holds in the frame too.
-
-    Example:
-        >>> frame_policy().startswith("script-src 'sha256-")
-        True
-    """
+    """What a page that shows a map in a frame must allow in its own policy, which holds in the frame too."""
     return f"script-src '{_hash(_script(tree=False))}'; img-src data: blob:"
 
 
 def safe_json(value: Any) -> str:
-    r"""JSON that cannot end the block it stands in.
-
-    Example:
-        >>> safe_json("<!-- & -->")
-        '"\\u003c!-- \\u0026 --\\u003e"'
-    """
+    r"""JSON that cannot end the block it stands in."""
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     # Half a surrogate pair, as a file name may hold, has no UTF-8: it is written as an escape too.
     return re.sub("[<>&\u2028\u2029\ud800-\udfff]", lambda found: f"\\u{ord(found[0]):04x}", text)
@@ -194,12 +179,7 @@ class View:
 
 
 def coordinates_of(z: Any, c: float) -> tuple[Tensor, PoincareBall]:
-    """Ball coordinates in the tangent chart, checked, and their ball.
-
-    Example:
-        >>> coordinates_of([[0.0, 0.0]], 1.0)[0].shape
-        torch.Size([1, 2])
-    """
+    """Ball coordinates in the tangent chart, checked, and their ball."""
     if not (math.isfinite(c) and c >= 0):
         raise ValueError(f"view shows the Poincaré disc, or a plane for c = 0: c must be 0 or more, got c = {c:g}.")
     check_unmasked(z, "z")
@@ -306,14 +286,7 @@ def add_rows(
     title: str,
     note: str = "",
 ) -> None:
-    """What a page tells of rows, with a map or without: their columns, names and tree.
-
-    Example:
-        >>> payload = Payload()
-        >>> add_rows(payload, 2, columns=None, labels=["a", "b"], color=None, tree=None, title="Two")
-        >>> payload.meta["names"]
-        ['a', 'b']
-    """
+    """What a page tells of rows, with a map or without: their columns, names and tree."""
     made = make_columns(columns, n)
     names = [column.name for column in made]
     if color is not None and color not in names:
@@ -354,13 +327,7 @@ def tree_page(
     title: str,
     path: str | Path | None,
 ) -> View:
-    """`view` of a tree without a map.
-
-    Example:
-        >>> told = {"columns": None, "labels": None, "color": None, "levels": (), "rows": None}
-        >>> tree_page(Tree.from_merges([[0, 1]], [1.0]), **told, details=0, title="", path=None)
-        View(... characters)
-    """
+    """`view` of a tree without a map."""
     n = tree.leaves if tree.leaf is None else len(tree.leaf)
     derived = False
     if columns is None:

@@ -80,12 +80,7 @@ def view_run(
 
 
 def model_of(what: Any) -> Run | GraphRun | None:
-    """The run of an estimator or of a map of cells, or a run itself; None of anything else.
-
-    Example:
-        >>> model_of(np.zeros((2, 2))) is None
-        True
-    """
+    """The run of an estimator or of a map of cells, or a run itself; None of anything else."""
     if isinstance(what, Run | GraphRun):
         return what
     if hasattr(what, "fit") and not hasattr(what, "run_"):
@@ -120,15 +115,7 @@ def run_page(
     title: str = "",
     path: str | Path | None = None,
 ) -> View:
-    """`view` of a model of rows: posterior means, with the posterior scale around each, colored by the label.
-
-    Example:
-        >>> from horoball.training import TrainConfig
-        >>> from horoball.vae.train import train
-        >>> table = ArrayTable(torch.randn(50, 4))
-        >>> run_page(train(table, {"hidden": (8,)}, TrainConfig(max_epochs=1)), table)
-        View(... characters)
-    """
+    """`view` of a model of rows: posterior means, with the posterior scale around each, colored by the label."""
     table = _table(run, rows)
     columns = {} if columns is None else {str(name): columns[name] for name in columns}
     features = [name for name in features if name != run.label]  # which is shown anyway
@@ -187,10 +174,6 @@ def file_columns(data: str, wanted: Sequence[str], rows: int) -> dict[str, Any]:
     """Columns of a file as they stand there, fitted or not; those of arrays are known to the table alone.
 
     Those that are wanted, or the first dozen of up to 50,000 rows, so that a point tells its own values.
-
-    Example:
-        >>> file_columns("rows.npy", [], 10)
-        {}
     """
     if ending_of(data) is None or not (wanted or rows <= _HOVERED_ROWS):
         return {}
@@ -224,14 +207,6 @@ def graph_page(
     """`view` of a graph's nodes and edges, colored by the nodes' degrees.
 
     Of the ancestors in a directed model's closure, only edges to parents are drawn: they point to the center.
-
-    Example:
-        >>> from horoball.graphs.graph import Graph
-        >>> from horoball.graphs.fit import FREE_TRAINING
-        >>> from horoball.graphs.run import train_graph
-        >>> path = Graph.of([(0, 1), (1, 2), (2, 3)])
-        >>> graph_page(train_graph(path, {"d": 2}, FREE_TRAINING.replace(max_epochs=1)))
-        View(... characters)
     """
     graph = transitive_reduction(run.graph) if run.record.model.transitive else run.graph
     degree = torch.bincount(graph.edges.flatten(), minlength=graph.nodes)
@@ -254,12 +229,7 @@ def graph_page(
 
 
 def shape_of(text: str) -> tuple[int, ...]:
-    """The size of a picture from its text.
-
-    Example:
-        >>> shape_of("28x28")
-        (28, 28)
-    """
+    """The size of a picture from its text."""
     sizes = text.lower().replace("×", "x").split("x")
     if len(sizes) not in (2, 3) or not all(size.strip().isdecimal() for size in sizes):
         raise ValueError(f"The size of a picture is height x width, such as 28x28, got {text!r}.")
