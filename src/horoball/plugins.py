@@ -201,11 +201,7 @@ def lacking(part: object, protocol: type) -> list[str]:
 
 
 def require_anndata() -> Any:
-    """The module anndata, from the extra `cells`.
-
-    Raises:
-        ImportError: It is not installed; the message says how to install it.
-    """
+    """The module anndata, from the extra `cells`."""
     return _required("anndata", "Cells need anndata", "cells")
 
 
@@ -227,11 +223,7 @@ def require_openpyxl() -> Any:
 
 
 def require_pandas() -> Any:
-    """The module pandas, which is in no extra of its own: whoever wants a data frame of it mostly has it.
-
-    Raises:
-        ImportError: It is not installed; the message says how to install it.
-    """
+    """The module pandas, which is in no extra of its own: whoever wants a data frame of it mostly has it."""
     try:
         return importlib.import_module("pandas")
     except ModuleNotFoundError:
@@ -249,11 +241,7 @@ def require_networkx() -> Any:
 
 
 def require_geometric(module: str) -> Any:
-    """A module of PyTorch Geometric, from the extra `graph`.
-
-    Args:
-        module: Its name below `torch_geometric`.
-    """
+    """A module of PyTorch Geometric, from the extra `graph`."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # torch_geometric calls the deprecated torch.jit.script when it is imported
         _required("torch_geometric", "This needs PyTorch Geometric", "graph")

@@ -178,11 +178,7 @@ class OutOfMemoryError(MemoryError):
 
 @contextmanager
 def memory_asked() -> Iterator[None]:
-    """Turn any of the errors for lack of memory into one that says how much was asked for, and what to do.
-
-    Raises:
-        OutOfMemoryError: In place of the others.
-    """
+    """Turn any of the errors for lack of memory into one that says how much was asked for, and what to do."""
     try:
         yield
     except OutOfMemoryError:

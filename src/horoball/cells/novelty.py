@@ -44,13 +44,7 @@ _LARGE = 1.5  # times the median surprise of the reference's batches: a batch th
 
 @torch.no_grad()
 def pearson_residuals(model: VAE, x: Tensor, z: Tensor) -> Tensor:
-    """(x − μ)/√v of every gene, cut at ±10; shape (cells, genes).
-
-    Args:
-        model: The model.
-        x: Rows as the model sees them.
-        z: Coordinates of the cells.
-    """
+    """(x − μ)/√v of every gene, cut at ±10; shape (cells, genes)."""
     distribution: Any = model.decode(z, model.conditioning(x))
     residual = (x[:, : model.likelihood.features] - distribution.mean) / distribution.variance.clamp_min(1e-12).sqrt()
     return residual.clamp(-_LIMIT, _LIMIT)
@@ -130,13 +124,7 @@ def within_batch(scores: np.ndarray) -> np.ndarray:
 
 
 def novelty(scores: np.ndarray, batch: np.ndarray, known: Sequence[np.ndarray]) -> np.ndarray:
-    """The share of the reference's cells that stick out of their batch less; see Note [Whole batches].
-
-    Args:
-        scores: Surprise of new cells.
-        batch: Their batches, as numbers.
-        known: Surprise of each batch of the reference.
-    """
+    """The share of the reference's cells that stick out of their batch less; see Note [Whole batches]."""
     usual = np.concatenate([within_batch(one) for one in known])
     weight = np.concatenate([np.full(len(one), 1 / (len(one) * len(known))) for one in known])
     order = np.argsort(usual)

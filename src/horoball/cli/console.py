@@ -210,13 +210,7 @@ def print_table(results: dict[str, Any]) -> None:
 def bar(what: str, stopped: str, *, quiet: bool = False) -> Iterator[Callable[[int, int], None]]:
     """Progress of work that may take minutes: a bar at a terminal, elsewhere a line every half minute.
 
-    Args:
-        what: What is counted.
-        stopped: What Ctrl-C leaves behind, in a sentence.
-        quiet: Whether to show nothing.
-
-    Yields:
-        A function of how much is done, and of how much.
+    It yields a function of how much is done, and of how much; `stopped` says what Ctrl-C leaves behind.
     """
     from rich.progress import Progress
 

@@ -134,12 +134,7 @@ class Features(Independent):  # type: ignore[type-arg]
 
     @torch.no_grad()
     def sample(self, sample_shape: Any = torch.Size(), generator: torch.Generator | None = None) -> Tensor:  # noqa: B008
-        """Vectors of features.
-
-        Args:
-            sample_shape: Shape in front of the batch.
-            generator: Where the numbers come from; torch's global generator if not given.
-        """
+        """Vectors of features."""
         return _drawn(self.base_dist, torch.Size(sample_shape), generator)
 
 

@@ -134,10 +134,6 @@ class ChartDistribution(Distribution):
     """A distribution of the tangent coordinates, as one of the ball: its density is taken per volume of the ball.
 
     A normal around 0 becomes the wrapped normal around the origin.
-
-    Args:
-        base: A distribution of vectors of ℝᵈ.
-        ball: The ball.
     """
 
     arg_constraints: dict[str, Any] = {}  # noqa: RUF012  the base has checked its own

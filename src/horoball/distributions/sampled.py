@@ -285,13 +285,7 @@ class _SampledDivergence(torch.autograd.Function):
 
 
 def is_suited(q: Any, prior: Any, shape: torch.Size) -> bool:
-    """Whether a point of each posterior goes this way: of float32 on a CPU, c and a prior around the origin fixed.
-
-    Args:
-        q: An isotropic normal of the ball.
-        prior: The prior.
-        shape: Shape of the points.
-    """
+    """Whether a point of each posterior goes this way: of float32 on a CPU, c and a prior around the origin fixed."""
     c = q.ball.c if isinstance(q.ball, CurvedSpace) else 0.0
     return (
         type(prior) is type(q)

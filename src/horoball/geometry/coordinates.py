@@ -63,13 +63,7 @@ def in_ball(z: Tensor, ball: PoincareBall) -> Tensor:
 
 @contextmanager
 def rim_report(ball: PoincareBall, what: str = "row", first: int = 0) -> Iterator[Callable[[Tensor], None]]:
-    """Collect distances from the origin, block by block, and warn once of the points that `in_ball` has moved.
-
-    Args:
-        ball: The ball.
-        what: What a point stands for.
-        first: Number of the first one.
-    """
+    """Collect distances from the origin, block by block, and warn once of the points that `in_ball` has moved."""
     seen, count = first, 0
     named: list[int] = []
     farthest = 0.0

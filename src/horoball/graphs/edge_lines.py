@@ -33,12 +33,7 @@ def refuse_relations(names: Sequence[str], where: str) -> None:
 
 
 def refuse_triples(rows: Iterable[Sequence[Any]], where: str) -> None:
-    """Refuse rows of three if the second is text wherever it stands, and the third no weight.
-
-    Args:
-        rows: Rows of three, without a header.
-        where: What they are of, for the message.
-    """
+    """Refuse rows of three if the second is text wherever it stands, and the third no weight."""
     seen = [tuple(map(str, row)) for row in islice(rows, _LOOKED_AT)]
     if not seen or not all(map(_is_fact, seen)):
         return

@@ -24,13 +24,7 @@ _FLAT = 1e-3  # √c|z| below which r / sinh r is 1 in float32
 
 
 def take_local_steps(optimizer: torch.optim.Optimizer, points: torch.nn.Parameter, ball: PoincareBall) -> None:
-    """Have an optimizer move points by steps in their own frames; see Note [Local steps].
-
-    Args:
-        optimizer: The optimizer, which has the points among its parameters.
-        points: Points, in the tangent chart of the ball, shape (n, d).
-        ball: The ball; in flat space nothing changes.
-    """
+    """Have an optimizer move points by steps in their own frames; see Note [Local steps]."""
     if ball.is_euclidean:
         return
     before: list[Tensor] = []

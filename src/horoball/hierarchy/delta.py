@@ -44,11 +44,7 @@ class FourPoint:
 
 
 def four_point(d: np.ndarray) -> FourPoint:
-    """L − M and L − S of all n(n−1)(n−2)(n−3)/24 quadruples: about 3 s for n = 200, in a few megabytes.
-
-    Args:
-        d: Distances, shape (n, n).
-    """
+    """L − M and L − S of all n(n−1)(n−2)(n−3)/24 quadruples: about 3 s for n = 200, in a few megabytes."""
     d = np.asarray(d, np.float64)
     n = len(d)
     gap, branch, largest = np.zeros(n), np.zeros(n), 0.0

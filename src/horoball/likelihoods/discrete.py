@@ -65,12 +65,7 @@ class _LevelsFirst(TorchCategorical):
 
 
 class Levels(Likelihood):
-    """A likelihood of features that have levels; a subclass says how the decoder's output becomes logits.
-
-    Args:
-        features: Number of features.
-        classes: Levels of each feature, or of all of them.
-    """
+    """A likelihood of features that have levels; a subclass says how the decoder's output becomes logits."""
 
     sizes_of: Tensor
 

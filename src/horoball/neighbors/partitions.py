@@ -56,12 +56,7 @@ _NUMBERS = 2**22  # scores that are held at a time, 32 MB
 
 
 class Order:
-    """Centers by their distance in some coordinates.
-
-    Args:
-        rows: From points to coordinates, float64.
-        centers: Coordinates of the centers, float64, shape (m, k).
-    """
+    """Centers by their distance in some coordinates."""
 
     def __init__(self, rows: Callable[[Tensor], Tensor], centers: Tensor) -> None:
         longest = float(torch.linalg.vector_norm(centers, dim=-1).max()) or 1.0

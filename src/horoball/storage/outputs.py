@@ -260,13 +260,7 @@ def check_folder(folder: Path, reads: Iterable[str | Path | None] = ()) -> None:
 
 
 def sealed(page: str, command: str, *others: str) -> bytes:
-    r"""A page as a file has it: with a last line that tells which command wrote it, and whether it was changed since.
-
-    Args:
-        page: The page.
-        command: The command.
-        others: Contents of files that belong to it.
-    """
+    r"""A page as a file has it: with a last line that tells which command wrote it, and if it was changed since."""
     content = page.encode() if page.endswith("\n") else f"{page}\n".encode()
     digests = [_digest(content), *(_digest(other.encode()) for other in others)]
     return content + f"<!-- horoball {command} {' '.join(digests)} -->\n".encode()

@@ -240,11 +240,7 @@ def store_errors(path: object) -> Iterator[None]:
 
 
 class Unchanged:
-    """What has a name before the work is done, so that what somebody else writes meanwhile is not replaced.
-
-    Args:
-        path: The name.
-    """
+    """What has a name before the work is done, so that what somebody else writes meanwhile is not replaced."""
 
     def __init__(self, path: StorePath) -> None:
         self.path, self._before = path, _mark(path.info())

@@ -249,15 +249,7 @@ def about_odd(
     more: str = "",
     what: str = "numbers",
 ) -> str:
-    """What is said of columns of numbers with cells that are none, and what to do.
-
-    Args:
-        columns: The cells, by column.
-        where: What holds them.
-        place: How a row is called.
-        more: Advice beside that on the cells.
-        what: What the other cells are.
-    """
+    """What is said of columns of numbers with cells that are none, and what to do."""
     told = "; ".join(
         f"column {name[:40]!r} holds {what}, except {shown_odd(odd, place)}" for name, odd in list(columns.items())[:5]
     )

@@ -41,11 +41,6 @@ def find_dialect(header: bytes, sample: bytes, path: str) -> Dialect:
     The delimiter is the one that occurs most often in the header outside of quotes; commas in .csv and tabs in .tsv
     files where none occurs more often than these. Commas are decimal where more cells are numbers with a comma than
     with a point, and columns are not separated by commas.
-
-    Args:
-        header: The line of names.
-        sample: What follows.
-        path: Name of the file.
     """
     bare = re.sub(rb'"[^"]*"', b"", header)
     usual = "\t" if re.search(r"\.tsv\b|\.tab\b", path.lower()) else ","
@@ -69,10 +64,6 @@ def read_delimited(path: str, options: ReadOptions) -> ArrayTable:
     r"""A table of numbers from lines of text, the first of them names of columns.
 
     The column of row names is kept as text, exactly as it is written; labels are too unless they are all numbers.
-
-    Args:
-        path: Path or URL; columns are separated by tabs if it ends in .tsv, otherwise by commas.
-        options: Which columns are meant.
     """
     import fsspec
     import pyarrow as pa
@@ -103,14 +94,7 @@ def read_delimited(path: str, options: ReadOptions) -> ArrayTable:
 
 
 def parse_text(file: IO[bytes], path: str, aside: Sequence[str] = (), gaps: Sequence[str] = ()) -> Any:
-    r"""An Arrow table of lines of text, the first of them names of columns; each column has the type of its cells.
-
-    Args:
-        file: The open file, which can be read again from its start.
-        path: Its name, for messages.
-        aside: Columns that stay text, exactly as they are written.
-        gaps: Words that stand for a missing value, beside `GAP_WORDS`.
-    """
+    r"""An Arrow table of lines of text, the first of them names of columns; each column has the type of its cells."""
     import pyarrow as pa
     import pyarrow.csv
 

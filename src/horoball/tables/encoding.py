@@ -76,12 +76,7 @@ _CLOCKS = ("", " %H:%M", " %H:%M:%S", "T%H:%M:%S")
 
 
 def may_be_dates(column: Any, gaps: Any) -> bool:
-    """Whether cells at the beginning of a column of text look like dates: most columns need not be looked at whole.
-
-    Args:
-        column: An Arrow array of text.
-        gaps: An Arrow array of words that stand for a missing value.
-    """
+    """Whether cells at the beginning of a column of text look like dates: most columns need not be looked at whole."""
     import pyarrow.compute as pc
 
     first = column.slice(0, 10 * _LOOKED_AT)
@@ -99,10 +94,6 @@ def parse_dates(column: Any, name: str = "") -> Any:
     """Dates of a column of text, if every text is one of the same format; None if not.
 
     Where 03/04/2026 may be read in two ways and no other date decides, the month comes first, and the log says so.
-
-    Args:
-        column: An Arrow array of text.
-        name: Its name, for the log.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -125,11 +116,7 @@ def parse_dates(column: Any, name: str = "") -> Any:
 
 
 def odd_dates(column: Any) -> list[OddCell]:
-    """Texts that are no dates in a column of which nine cells in ten are dates of one format; some if there are many.
-
-    Args:
-        column: An Arrow array of text; cells that are missing are null.
-    """
+    """Some texts that are no dates, of a column of which nine cells in ten are dates of one format."""
     import pyarrow.compute as pc
 
     there = column.drop_null()
@@ -168,12 +155,7 @@ def odd_dates_of(field: Any) -> list[OddCell]:
 
 
 def text_of_dates(dates: Any, like: Any) -> Any:
-    """Dates as the texts of a column are written; as ISO 8601 has them if these are of no format that is known.
-
-    Args:
-        dates: An Arrow array of dates or times.
-        like: Texts of a column, which may have gaps.
-    """
+    """Dates as the texts of a column are written; as ISO 8601 has them if these are of no format that is known."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -230,14 +212,7 @@ class Unseen:
 def encode(
     schema: Schema, frame: Any, unseen: Unseen | None = None, first: Callable[[], int] = lambda: 0
 ) -> np.ndarray:
-    """Rows of numbers from an Arrow table: float32, missing values NaN, columns contiguous.
-
-    Args:
-        schema: What the columns are.
-        frame: An Arrow table or record batch with all columns that are used, by name.
-        unseen: Where values without a level are noted.
-        first: Gives the number of the first row, for messages.
-    """
+    """Rows of numbers from an Arrow table: float32, missing values NaN, columns contiguous."""
     # Arrow has columns: filling them and turning them once, as the caller does, is faster than filling rows.
     out = np.empty((frame.num_rows, len(schema.features)), np.float32, order="F")
     names = {name: number for number, name in enumerate(frame.schema.names)}
@@ -349,12 +324,7 @@ def _codes(column: Column, values: Any, unseen: Unseen | None) -> np.ndarray:
 
 
 def level_gaps(column: Column, values: Any) -> np.ndarray:
-    """Which cells of a column of levels are missing; a value that is none of the levels is there.
-
-    Args:
-        column: What the column is.
-        values: Its cells, an Arrow array.
-    """
+    """Which cells of a column of levels are missing; a value that is none of the levels is there."""
     import pyarrow as pa
 
     words, parts = _gap_words(column), []
@@ -376,12 +346,7 @@ def _is_gap(value: Any, gaps: set[str]) -> bool:
 
 
 def decode(schema: Schema, x: np.ndarray) -> Any:
-    """An Arrow table of typed columns from rows of numbers: the inverse of `encode`, rounded to what a column holds.
-
-    Args:
-        schema: What the columns are.
-        x: Rows in their own units; NaN becomes missing.
-    """
+    """An Arrow table of typed columns from rows of numbers: the inverse of `encode`, rounded to what a column holds."""
     import pyarrow as pa
 
     columns = {column.name: _decoded(column, np.asarray(x[:, place], np.float64)) for column, place in schema.slices()}

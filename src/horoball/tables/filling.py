@@ -18,11 +18,6 @@ def gaps_of(schema: Schema, table: Table, typed: Any) -> dict[str, np.ndarray]:
     """Which cells of the columns that a model was fitted to are missing.
 
     A category that the model has not seen is missing to the model, and is there all the same.
-
-    Args:
-        schema: What the columns are.
-        table: The rows as the model is given them.
-        typed: The same rows as they were read, an Arrow table.
     """
     gone = np.concatenate([np.isnan(block.numpy()) for block in table.blocks()])
     gaps = {}
@@ -34,13 +29,7 @@ def gaps_of(schema: Schema, table: Table, typed: Any) -> dict[str, np.ndarray]:
 
 
 def fill_table(frame: Any, gaps: dict[str, np.ndarray], guesses: Any) -> Any:
-    """An Arrow table with some of its cells exchanged, in the types that its columns have.
-
-    Args:
-        frame: The rows.
-        gaps: Which cells are to be exchanged, by column.
-        guesses: What for: the same rows of an Arrow table that has these columns.
-    """
+    """An Arrow table with some of its cells exchanged, in the types that its columns have."""
     for number, field in enumerate(frame.schema):
         gap = gaps.get(field.name)
         if gap is None or not gap.any():

@@ -139,9 +139,6 @@ def written_labels(column: Any) -> np.ndarray:
     They are numbers if every cell is one, or is empty or a marker such as NA, and if no two different cells become
     the same number. Codes such as 007, digits that no float holds, and text stay as they are written; NA among text is
     a label like any other.
-
-    Args:
-        column: A pyarrow array of text.
     """
     import pyarrow as pa
     import pyarrow.compute as pc

@@ -193,11 +193,7 @@ def _plain(cell: Any) -> Any:
 
 
 def frame_as_written(path: str) -> Any:
-    """The Arrow table of a file as it stands there: every cell of a text file is its text.
-
-    Args:
-        path: Path or URL of a file that `frame_of` takes.
-    """
+    """The Arrow table of a file as it stands there: every cell of a text file is its text."""
     frame = _frame_of_file(path, (), ())
     if dialect_of(path) is not None:
         frame = _frame_of_file(path, frame.column_names, ())
@@ -330,24 +326,13 @@ def _dated(frame: Any, gaps: Sequence[str] = ()) -> Any:
 
 @table_reader(".csv.gz", ".tsv.gz", ".zip", ".xlsx", ".feather", ".arrow", ".jsonl")
 def read_frame_file(path: str, options: ReadOptions) -> ArrayTable:
-    """A table of numbers from a file whose columns may be of any type; others are refused by name.
-
-    Args:
-        path: Path or URL.
-        options: Which columns are meant.
-    """
+    """A table of numbers from a file whose columns may be of any type; others are refused by name."""
     frame = frame_of(path, [name for name in (options.label, options.ids) if name is not None], options.na)
     return numbers_of(frame, options, path)
 
 
 def numbers_of(frame: Any, options: ReadOptions, where: str) -> ArrayTable:
-    """A table of numbers from an Arrow table; columns that hold others, or have gaps, are refused by name.
-
-    Args:
-        frame: The Arrow table.
-        options: Which columns are meant.
-        where: What holds them, for messages.
-    """
+    """A table of numbers from an Arrow table; columns that hold others, or have gaps, are refused by name."""
     import pyarrow as pa
 
     names, schema = list(frame.column_names), frame.schema  # to ask a table for it takes as long as it has columns

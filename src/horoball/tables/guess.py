@@ -106,12 +106,7 @@ def guess_schema(
 
 
 def guess_column(profile: Profile, where: str = "The table") -> Column:
-    """What a column is taken for.
-
-    Args:
-        profile: Of the column.
-        where: What holds it, for messages.
-    """
+    """What a column is taken for."""
     if profile.is_number and profile.observed and math.isinf(max(profile.high, -profile.low)):
         raise ValueError(
             f"{where} holds an infinite number in column {profile.name[:40]!r}. Remove it, or leave its cell empty."

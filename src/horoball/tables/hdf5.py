@@ -64,9 +64,6 @@ def check_flat(part: Any) -> None:
     """Refuse a frame or a matrix of an HDF5 file that has more than two levels, or more numbers than the file holds.
 
     A frame is a group of columns, each a dataset or a group of datasets; a sparse matrix is a group of datasets.
-
-    Args:
-        part: The file's group or dataset.
     """
     import h5py
 
@@ -96,9 +93,6 @@ def check_heaps(file: Any) -> int:
     """Refuse an HDF5 file with a heap whose objects do not follow one another to its end.
 
     The whole file is looked through once, at about a gigabyte in a second.
-
-    Args:
-        file: The file, opened with h5py.
 
     Returns:
         Bytes of the longest text.
@@ -137,10 +131,6 @@ def check_attributes(file: Any, longest: int) -> None:
     """Refuse an HDF5 file with a list of texts in an attribute that may take far more memory than the file.
 
     An attribute can only be read whole, so that each of its texts counts as the longest one.
-
-    Args:
-        file: The file.
-        longest: Bytes of the longest text, as `check_heaps` says.
     """
     size = file.id.get_filesize()
 
@@ -159,10 +149,6 @@ def check_texts(part: Any, longest: int) -> None:
     """Refuse a frame of an HDF5 file whose texts take far more memory than the file: rows may all refer to one text.
 
     Texts are not compressed, so that a sound file is about as large as all of them. They are read a few at a time.
-
-    Args:
-        part: The file's group or dataset.
-        longest: Bytes of the longest text, as `check_heaps` says.
     """
     import h5py
 

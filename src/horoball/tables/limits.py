@@ -65,10 +65,6 @@ def parsing(path: str | Path, kind: str | None = None) -> Iterator[None]:
 
     Parsers of damaged files raise whatever they stumble over: `KeyError`, `OSError`, `struct.error`, errors of their
     own. The first of them stays the cause of the one that is raised.
-
-    Args:
-        path: The file that is read within.
-        kind: What it should be; "file" with its ending if not given.
     """
     try:
         yield
@@ -109,28 +105,13 @@ _ROWS_PER_BYTE = 4  # rows without a single number that a byte of a file may sta
 
 
 def allowed(size: int, ratio: int = _RATIO) -> int:
-    """Bytes that the contents of a file may take in memory.
-
-    Args:
-        size: Bytes of the file.
-        ratio: What one of them may become; 1100 if it may be compressed.
-    """
+    """Bytes that the contents of a file may take in memory."""
     given = given_memory()
     return min(_FREE + ratio * size, int(_SHARE * machine_memory())) if given is None else given
 
 
 def check_held(wanted: int, size: int, what: str, ratio: int = _RATIO) -> None:
-    """Refuse contents that a file of that size cannot hold, or that are larger than what the user allows.
-
-    Args:
-        wanted: Bytes that the contents take in memory, as the file says.
-        size: Bytes of the file.
-        what: What asks for it, for the message.
-        ratio: What one byte of the file may become.
-
-    Raises:
-        ValueError: The contents are larger than compression explains, or than is allowed.
-    """
+    """Refuse contents that a file of that size cannot hold, or that are larger than what the user allows."""
     if wanted > allowed(size, ratio):
         raise ValueError(
             f"{what} tells of {wanted:,} bytes, {_too_much(size, ratio)}; if it is sound, allow more: --max-memory"
@@ -144,12 +125,7 @@ def _too_much(size: int, ratio: int) -> str:
 
 
 class Budget:
-    """What is read of one file, counted as it is read.
-
-    Args:
-        size: Bytes of the file.
-        ratio: What one of them may become.
-    """
+    """What is read of one file, counted as it is read."""
 
     def __init__(self, size: int, ratio: int = _RATIO) -> None:
         self.size, self.spent = size, 0
@@ -161,11 +137,7 @@ class Budget:
         return max(0, self.limit - self.spent)
 
     def spend(self, wanted: int) -> None:
-        """Count what is about to be taken, or was taken in a small part.
-
-        Args:
-            wanted: Bytes.
-        """
+        """Count what is about to be taken, or was taken in a small part."""
         self.spent += wanted
         if self.spent > self.limit:
             raise ValueError(
@@ -175,29 +147,13 @@ class Budget:
 
 
 def check_rows(rows: int, size: int) -> None:
-    """Refuse a table with more rows than a file of that size can hold, even if nearly all of them are alike.
-
-    Args:
-        rows: Rows, as the file says.
-        size: Bytes of the file.
-
-    Raises:
-        ValueError: There are too many.
-    """
+    """Refuse a table with more rows than a file of that size can hold, even if nearly all of them are alike."""
     if rows > max(_FEW_ROWS, _RATIO * size):
         raise ValueError(f"it tells of {rows:,} rows, which a file of {size:,} bytes does not hold")
 
 
 def check_nodes(rows: int, size: int) -> None:
-    """Refuse a sparse matrix with far more rows than its file has bytes: nearly all of them would be empty.
-
-    Args:
-        rows: Rows of the matrix.
-        size: Bytes of its numbers.
-
-    Raises:
-        ValueError: The matrix is almost empty.
-    """
+    """Refuse a sparse matrix with far more rows than its file has bytes: nearly all of them would be empty."""
     if rows > max(_FEW_ROWS, _ROWS_PER_BYTE * size):
         raise ValueError(
             f"it tells of {rows:,} rows, nearly all of them empty; leave those out, or save a list of edges"
@@ -205,15 +161,7 @@ def check_nodes(rows: int, size: int) -> None:
 
 
 def check_widths(texts: Iterable[object], what: str) -> None:
-    """Refuse texts of which one is so long that an array of them, where each has the same room, would be huge.
-
-    Args:
-        texts: The texts; values of other kinds count nothing.
-        what: What they are, for the message.
-
-    Raises:
-        ValueError: The array would take over 100 times as much as the texts, or more than the user allows.
-    """
+    """Refuse texts of which one is so long that an array of them, where each has the same room, would be huge."""
     longest, total, count = "", 0, 0
     for text in texts:
         count += 1
@@ -235,11 +183,7 @@ _NUMBER = 8  # bytes of a number, at most
 
 
 def check_feather(data: Any) -> None:
-    """Refuse a Feather file whose buffers become more than it can hold: each says itself how large it is.
-
-    Args:
-        data: The file, as bytes or mapped.
-    """
+    """Refuse a Feather file whose buffers become more than it can hold: each says itself how large it is."""
     if bytes(data[:6]) != _MAGIC or bytes(data[-6:]) != _MAGIC:
         return  # an old one, which is not compressed, or none; its reader says so
     try:
@@ -321,12 +265,7 @@ def _vector(data: Any, table: int, number: int) -> tuple[int, int]:
 
 
 def spend_shared(chunks: Iterable[Any], budget: Budget) -> None:
-    """Count what columns take whose rows share their values, once each row has its own.
-
-    Args:
-        chunks: Arrow arrays.
-        budget: What their file may take.
-    """
+    """Count what columns take whose rows share their values, once each row has its own."""
     for chunk in chunks:
         budget.spend(_shared(chunk))
 

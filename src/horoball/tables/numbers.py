@@ -56,12 +56,7 @@ def tell_names(names: Sequence[str]) -> None:
 
 
 def tell_rounded(x: np.ndarray, columns: Sequence[str]) -> None:
-    """Warn of columns of an array that vary by so little of their size that float32 rounds most of it away.
-
-    Args:
-        x: Rows as they were given, before they become float32.
-        columns: Their names.
-    """
+    """Warn of columns of an array that vary by so little of their size that float32 rounds most of it away."""
     if not x.size or x.dtype.kind not in "iuf" or x.dtype.itemsize < 8:
         return
     whole = x.dtype.kind in "iu"
@@ -83,12 +78,7 @@ _OBJECTS = (
 
 
 def advice_for(array: np.ndarray, otherwise: str) -> str:
-    """What to do with an array that does not hold numbers.
-
-    Args:
-        array: The array, or one column.
-        otherwise: Advice for text and anything else.
-    """
+    """What to do with an array that does not hold numbers."""
     if array.dtype.kind in _KINDS:
         return _KINDS[array.dtype.kind]
     if array.dtype.kind == "O":
@@ -139,14 +129,7 @@ _LARGEST = float(np.finfo(np.float32).max)
 
 
 def refuse_beyond(x: np.ndarray, columns: Sequence[str], name: str, first: int = 0) -> None:
-    """Refuse numbers that float32 cannot hold, which would become infinite.
-
-    Args:
-        x: Rows in float64, shape (rows, columns).
-        columns: Names of the columns.
-        name: What the table is called in messages.
-        first: Number of the first row.
-    """
+    """Refuse numbers that float32 cannot hold, which would become infinite."""
     if not x.size or not max(np.fmax.reduce(x, axis=None), -np.fmin.reduce(x, axis=None)) > _LARGEST:
         return  # most tables: without an array as large as they are
     beyond = np.isfinite(x) & (abs(x) > _LARGEST)
@@ -159,14 +142,7 @@ def refuse_beyond(x: np.ndarray, columns: Sequence[str], name: str, first: int =
 
 
 def check_finite(block: Tensor, first: int, columns: Sequence[str], name: str) -> None:
-    """Refuse rows with NaN or infinity.
-
-    Args:
-        block: Rows of a table.
-        first: Number of the block's first row in the table, whose rows are numbered from 0.
-        columns: Names of the columns.
-        name: What the table is called in messages.
-    """
+    """Refuse rows with NaN or infinity."""
     bad = ~torch.isfinite(block)
     if bool(bad.any()):
         row, column = bad.nonzero()[0].tolist()

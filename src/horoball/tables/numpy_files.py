@@ -22,14 +22,7 @@ __all__ = ["MappedVectors", "load_arrays", "read_arrays", "sound_sparse"]
 
 
 def load_arrays(file: IO[bytes]) -> np.ndarray | dict[str, np.ndarray] | Any:
-    """The array of a .npy file, the arrays of a .npz file, or the scipy sparse matrix that it holds.
-
-    Args:
-        file: The file, which can be sought.
-
-    Raises:
-        ValueError: The file is none, holds pickled objects, or says that it holds more than it does.
-    """
+    """The array of a .npy file, the arrays of a .npz file, or the scipy sparse matrix that it holds."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of headers, by old writers and others
         return _loaded(file)
@@ -92,12 +85,7 @@ def _check_header(file: IO[bytes], size: int) -> None:
 
 @table_reader(".npy", ".npz", labels=False, ids=False)
 def read_arrays(path: str, options: ReadOptions) -> ArrayTable:
-    """The table of a NumPy file, which holds one array.
-
-    Args:
-        path: Path or URL.
-        options: Not used: the columns have no names.
-    """
+    """The table of a NumPy file, which holds one array."""
     import fsspec
 
     with fsspec.open(path, "rb") as file:
@@ -119,11 +107,7 @@ _BLOCK_VALUES = 1 << 24  # numbers of a block: 64 MiB
 
 
 class MappedVectors(StreamedTable):
-    """A .npy file on this machine with one vector per row, of which only what is in use is in memory.
-
-    Args:
-        path: The file: an array of two dimensions, of any type of real numbers.
-    """
+    """A .npy file on this machine with one vector per row, of which only what is in use is in memory."""
 
     def __init__(self, path: str) -> None:
         self._path = path

@@ -260,13 +260,7 @@ def is_parquet(path: str) -> bool:
 def profile_parquet(
     path: str, features: Callable[[list[str]], list[str]], gaps: Sequence[str] = ()
 ) -> tuple[list[str], list[Profile]]:
-    """Names of all columns, and a profile of those that are features, from one pass over the files.
-
-    Args:
-        path: A file, or a folder of files.
-        features: Which of the names are features.
-        gaps: Words that stand for a missing value, beside `GAP_WORDS`.
-    """
+    """Names of all columns, and a profile of those that are features, from one pass over the files."""
     import pyarrow as pa
 
     from horoball.tables.listing import parquet_files
@@ -315,13 +309,7 @@ def _texts(schema: Any) -> list[str]:
 
 
 class MixedParquetTable(ParquetTable):
-    """Parquet files whose columns are of several kinds, encoded as they are read.
-
-    Args:
-        path: A file, or a folder of files.
-        schema: What the columns are.
-        options: Which column is the label, and which holds the rows' names.
-    """
+    """Parquet files whose columns are of several kinds, encoded as they are read."""
 
     def __init__(self, path: str, schema: Schema, options: ReadOptions) -> None:
         from horoball.tables.listing import parquet_files

@@ -30,12 +30,7 @@ def values_of(path: str) -> Mapping[str, int | str | None]:
 
 
 class PartitionedFile:
-    """An open Parquet file with columns of one value each.
-
-    Args:
-        file: The file, as pyarrow has opened it.
-        path: Its path, with the values.
-    """
+    """An open Parquet file with columns of one value each."""
 
     def __init__(self, file: Any, path: PartFile) -> None:
         self._file, self._path = file, path

@@ -32,9 +32,6 @@ def looks_counted(x: Tensor) -> Tensor:
     A negative binomial of mean μ and variance σ² ≥ μ has the skewness (2σ²/μ − 1)/σ, a Poisson distribution 1/√μ. A
     column looks counted if it has half of that, less two standard errors √(6/n), if its variance is not below half of
     its mean (below what chance leaves of it in a few rows), and if it comes near 0 where it varies more than Poisson's.
-
-    Args:
-        x: Rows or a sample of them, shape (n, features).
     """
     x = x.double()
     mean, variance = x.mean(0), x.var(0, correction=0)
@@ -253,14 +250,7 @@ class Profile:
 
 
 def profile_batches(schema: Any, batches: Any, where: str = "The table", gaps: Sequence[str] = ()) -> list[Profile]:
-    """A profile of each column; refuses columns of lists and records, which have no single values.
-
-    Args:
-        schema: Arrow schema.
-        batches: Arrow record batches, or tables.
-        where: What the table is called in messages.
-        gaps: Words that stand for a missing value, beside `GAP_WORDS`.
-    """
+    """A profile of each column; refuses columns of lists and records, which have no single values."""
     check_single(schema, where)
     profiles = [Profile(field.name, field.type, gaps, decimal_of(field)) for field in schema]
     for profile, field in zip(profiles, schema, strict=True):

@@ -117,14 +117,7 @@ class ParquetFiles:
             self._footers |= zip(wanted, pool.map(footer, wanted), strict=True)
 
     def column(self, number: int, group: int, name: str, budget: Budget) -> Any:
-        """A column of a row group that is no feature, an Arrow array; text takes no more memory than is left.
-
-        Args:
-            number: Number of the file.
-            group: Number of the row group.
-            name: The column.
-            budget: What all such columns may take.
-        """
+        """A column of a row group that is no feature, an Arrow array; text takes no more memory than is left."""
         with parsing(self.paths[number], "Parquet file"), self.reading(number, group):
             return read_column(self.open(number), group, name, budget, self._chunks.get(number))
 
@@ -252,12 +245,7 @@ def _readable(otherwise: str) -> Iterator[None]:
 
 
 class RowReader:
-    """Reads stretches of row groups. Stretches of one group are decoded once if they come in their order.
-
-    Args:
-        files: The files.
-        columns: Names of the columns to read.
-    """
+    """Reads stretches of row groups. Stretches of one group are decoded once if they come in their order."""
 
     def __init__(self, files: ParquetFiles, columns: list[str]) -> None:
         self._files, self._columns = files, columns

@@ -23,12 +23,7 @@ _NUMBER = 8  # bytes of a cell, also of one that is missing
 
 
 def check_lines(file: IO[bytes], path: str) -> None:
-    r"""Refuse lines that are no objects, nest deeper than any table does, or have so many keys that most are missing.
-
-    Args:
-        file: The open file; it is read to its end.
-        path: Its name, for messages.
-    """
+    r"""Refuse lines that are no objects, nest deeper than any table does, or have keys that are mostly missing."""
     keys: set[bytes] = set()
     number = rows = size = 0
     while lines := file.readlines(_PART):
@@ -88,14 +83,7 @@ _IS_TEXT, _PLACE = re.compile(rb"""\bt=["']str["']"""), re.compile(rb"""\br=["']
 
 
 def read_sheet(file: IO[bytes], path: str, aside: Sequence[str] = (), gaps: Sequence[str] = ()) -> Any:
-    """The Arrow table of a spreadsheet.
-
-    Args:
-        file: The open file.
-        path: Its name, for messages.
-        aside: Columns that stay text.
-        gaps: Words that stand for a missing value, beside `GAP_WORDS`.
-    """
+    """The Arrow table of a spreadsheet."""
     import pyarrow as pa
 
     with warnings.catch_warnings():
@@ -201,12 +189,7 @@ def _counted(rows: Iterable[Sequence[Any]], budget: Budget, path: str) -> Iterat
 
 
 def column_of(values: list[Any], gaps: Sequence[str] = ("",)) -> Any:
-    """Cells as an Arrow array of one type: truths, whole numbers, numbers, dates, times, otherwise text.
-
-    Args:
-        values: The cells.
-        gaps: Texts that stand for a missing value.
-    """
+    """Cells as an Arrow array of one type: truths, whole numbers, numbers, dates, times, otherwise text."""
     import pyarrow as pa
 
     words = frozenset(gaps)

@@ -76,13 +76,7 @@ def _told(table: Table) -> Table:
 
 
 class VectorTable(ParquetTable):
-    """Parquet files with a column of vectors, which are read as they are used.
-
-    Args:
-        path: A file, or a folder of files.
-        column: Name of the column of lists; the only one of that type if not given.
-        options: Which column is the label, and which holds the rows' names.
-    """
+    """Parquet files with a column of vectors, which are read as they are used."""
 
     def __init__(self, path: str, column: str | None = None, options: ReadOptions = ReadOptions()) -> None:  # noqa: B008
         files = parquet_files(path)
@@ -182,12 +176,7 @@ def _rows(values: Any, size: int, where: str, name: str, first: int) -> np.ndarr
 
 
 def read_texts(source: str | Path, column: str) -> list[str]:
-    r"""A column of a table file as texts; a missing one is empty.
-
-    Args:
-        source: A file with named columns, or a folder of .parquet files.
-        column: The column's name.
-    """
+    r"""A column of a table file as texts; a missing one is empty."""
     path = str(source)
     if is_parquet(path):
         files = ParquetFiles(parquet_files(path))

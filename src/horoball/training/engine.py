@@ -95,13 +95,7 @@ _SHARE = 4  # of the memory that is free, the rows may take one part in so many
 
 
 class ResidentTable:
-    """The steps of a table in memory, picked on the device from rows that were moved once.
-
-    Args:
-        table: The table, dense.
-        index: What tells its order: the table itself, or the one that it is a view of.
-        device: Where its rows are kept.
-    """
+    """The steps of a table in memory, picked on the device from rows that were moved once."""
 
     def __init__(self, table: Table, index: ArrayTable, device: torch.device) -> None:
         self.steps, self._index = index.steps, index

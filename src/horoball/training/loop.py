@@ -48,11 +48,7 @@ class StepLoss(NamedTuple):
 
 
 class StepLosses:
-    """Losses by step, until they are read.
-
-    Args:
-        fabric: The engine.
-    """
+    """Losses by step, until they are read."""
 
     def __init__(self, fabric: Any) -> None:
         self.fabric, self.at_once = fabric, fabric.device.type == "cpu"

@@ -37,11 +37,7 @@ EVERY = 30.0  # seconds between lines
 
 
 def shown(console: Any = None) -> Progress:
-    """A progress bar in a terminal, one line renewed in place in a notebook; elsewhere a line every half minute.
-
-    Args:
-        console: A rich console; without one, stderr at a terminal and the cell's output in a notebook.
-    """
+    """A progress bar in a terminal, one line renewed in place in a notebook; elsewhere a line every half minute."""
     from rich.console import Console
 
     seen = Console(stderr=True) if console is None else console
@@ -113,12 +109,7 @@ class Silent:
 
 
 class Lines:
-    """A line at the start, every half minute, and at the end: for log files and batch systems.
-
-    Args:
-        console: A rich console; stderr if not given.
-        every: Seconds between lines.
-    """
+    """A line at the start, every half minute, and at the end: for log files and batch systems."""
 
     def __init__(self, console: Any = None, every: float = EVERY) -> None:
         from rich.console import Console
@@ -166,11 +157,7 @@ def duration(seconds: float) -> str:
 
 
 class Bar:
-    """A progress bar: epochs, loss, KL divergence, rows per second, time left.
-
-    Args:
-        console: A rich console; the terminal's if not given.
-    """
+    """A progress bar: epochs, loss, KL divergence, rows per second, time left."""
 
     def __init__(self, console: Any = None) -> None:
         from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
@@ -219,9 +206,6 @@ class Cell:
     """One line in the output of a notebook's cell, renewed in place twice a second; it needs no widgets.
 
     However long training takes, the notebook keeps a single line of it.
-
-    Args:
-        every: Seconds between renewals, at least.
     """
 
     def __init__(self, every: float = 0.5) -> None:
@@ -279,12 +263,7 @@ def check_scalars(folder: Path) -> None:
 
 
 class Scalars:
-    """Writes the metrics of every epoch to an event file, and passes them on to another progress reporter.
-
-    Args:
-        folder: Folder for the event file.
-        inner: The other progress reporter.
-    """
+    """Writes the metrics of every epoch to an event file, and passes them on to another progress reporter."""
 
     def __init__(self, folder: Path, inner: Progress) -> None:
         check_scalars(folder)
@@ -324,13 +303,7 @@ _FALLING = 1e-3  # part of the loss, or of a nat, by which the later mean has to
 
 
 def warn_if_diverged(first: float | None, history: list[dict[str, float]], config: TrainConfig) -> None:
-    """Warn if the weights that are kept fit worse than those that training began with.
-
-    Args:
-        first: The loss of the first step, before any update.
-        history: The metrics of every epoch.
-        config: Settings, for the advice.
-    """
+    """Warn if the weights that are kept fit worse than those that training began with."""
     if first is None or not history or not math.isfinite(first):
         return
     # The weights are those of the best validation loss, where rows were held out, else those of the last epoch.
@@ -351,12 +324,7 @@ def warn_if_diverged(first: float | None, history: list[dict[str, float]], confi
 
 
 def early_end(history: list[dict[str, float]], config: TrainConfig) -> str | None:
-    """How training ended early, in words to be read after "ended"; None if it did not.
-
-    Args:
-        history: The metrics of every epoch.
-        config: Settings.
-    """
+    """How training ended early, in words to be read after "ended"; None if it did not."""
     if not history or "validation" not in history[-1] or len(history) >= config.max_epochs or config.patience == 0:
         return None
     best = int(min(history, key=lambda line: line["validation"])["epoch"])
@@ -372,10 +340,6 @@ def warn_if_unfinished(history: list[dict[str, float]], config: TrainConfig) -> 
     """Warn if training ended at its last epoch while the validation loss was still falling.
 
     A fit without rows held out, or with patience 0, is one of a number of epochs that was chosen, and is not judged.
-
-    Args:
-        history: The metrics of every epoch.
-        config: Settings.
     """
     watched = [line["validation"] for line in history if "validation" in line]
     latest = min(_LATEST, len(watched) // 4)

@@ -57,12 +57,7 @@ class Source:
         return self.points[rows] if self.weight is None else self.points[rows] * self.weight
 
     def within(self, rows: np.ndarray, times: np.ndarray | float = 1.0) -> np.ndarray | None:
-        """Sum of the variances within each of some rows; None where rows are single ones.
-
-        Args:
-            rows: Their numbers.
-            times: How many times each column counts.
-        """
+        """Sum of the variances within each of some rows; None where rows are single ones."""
         if self.spread is None:
             return None
         weight = np.ones(self.points.shape[1]) if self.weight is None else self.weight

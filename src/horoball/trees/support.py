@@ -66,12 +66,7 @@ _MATRICES = 21  # bytes for each pair of leaves that a replicate takes: 2.6 matr
 
 
 class Branches:
-    """The branches of a tree, to look for in trees of replicates; the root is none.
-
-    Args:
-        merges: Merges of the tree's linkage, shape (n − 1, 2).
-        weight: Number of rows that each leaf stands for; one if not given.
-    """
+    """The branches of a tree, to look for in trees of replicates; the root is none."""
 
     def __init__(self, merges: np.ndarray, weight: np.ndarray | None = None) -> None:
         order, first, last = leaf_spans(merges)

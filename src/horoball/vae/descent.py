@@ -50,10 +50,6 @@ class Descent:
     """The gradients of (1 − λ) distance term + λ neighbor term, each a mean over all rows.
 
     They are those of the means of `DistanceTerm` and `NeighborTerm` in `horoball.vae.distances`.
-
-    Args:
-        ball: The ball; its curvature is not learned.
-        z: Points in tangent coordinates at the origin, shape (rows, d).
     """
 
     def __init__(self, ball: PoincareBall, z: Tensor) -> None:
@@ -70,13 +66,7 @@ class Descent:
             self.shift = -2 / self.c
 
     def pull(self, terms: Terms, distances: float, kernel: float) -> Pull:
-        """The gradients.
-
-        Args:
-            terms: What is compared.
-            distances: Logarithm of the distances' scale.
-            kernel: Logarithm of the kernel's scale.
-        """
+        """The gradients."""
         points, rows, of_h = self.points, len(self.h), torch.zeros_like(self.h)
         of_distances = of_kernel = 0.0
         narrow = math.exp(-2 * kernel)

@@ -31,12 +31,7 @@ _CENTER = 1e-12  # floor of a radius: the origin has a gradient too
 
 
 class ChordPoints:
-    """Points with what their chords are made of, computed once: directions ẑ, and √c r, sinh √c r and cosh √c r.
-
-    Args:
-        ball: The ball.
-        z: Points in tangent coordinates at the origin, shape (n, d).
-    """
+    """Points with what their chords are made of, computed once: directions ẑ, and √c r, sinh √c r and cosh √c r."""
 
     def __init__(self, ball: PoincareBall, z: Tensor) -> None:
         self.ball, self.z = ball, z

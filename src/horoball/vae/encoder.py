@@ -156,10 +156,6 @@ class ColumnView(Constants):
     """Rows as the encoder's network sees them: numbers as they are, categories one-hot, months on a circle.
 
     A missing value is seen as 0 in all numbers of its column, and as 1 in a mark of its own.
-
-    Args:
-        columns: The likelihood of each column; see `horoball.likelihoods.mixed.column_groups`.
-        features: Number of columns.
     """
 
     order: Tensor

@@ -332,16 +332,6 @@ def place_file(
 ) -> tuple[int, int]:
     """Write where all rows belong to one file, as its name ends, some rows at a time; see `places_table`.
 
-    Args:
-        run: The fitted model.
-        placer: What places rows in its groups.
-        table: The rows.
-        path: The file.
-        coverage: See `Placer.place`.
-        threshold: Deprecated: see `places_table`.
-        first: Number of the first row.
-        of: What names the places that the file is a part of.
-
     Returns:
         Number of rows, and of those in a group.
     """
@@ -407,13 +397,6 @@ def places_table(
     """An Arrow table with a line per row: its path, the probability of each step, and its place.
 
     The place is the deepest group that holds the truth with the probability `placed.coverage`; none is the root.
-
-    Args:
-        placed: Where the rows belong.
-        threshold: Deprecated: probability that the deepest group has at least, in place of the coverage.
-        names: Names of the rows; their numbers if not given.
-        id_column: What the column of names is called.
-        first: Number of the first row.
     """
     import pyarrow as pa
 
@@ -456,13 +439,6 @@ def write_tree(
     `.nwk` and `.newick` hold the tree with branch lengths, and support in percent; `.json` holds everything;
     `.parquet`, `.csv`, `.tsv` and `.jsonl` hold a line per row of the data: its name, its leaf, and at every level the
     number of its group and the group's name; nothing where the row is in none.
-
-    Args:
-        tree: The tree.
-        path: The file.
-        names: Names of the rows; their numbers if not given.
-        id_column: What the column of names is called.
-        groups: Groups of the rows.
     """
     check_tree_ending(path)
     ending = path.suffix.lower()

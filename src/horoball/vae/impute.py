@@ -154,15 +154,7 @@ def _best(decoded: Product, weights: Tensor) -> Tensor:
 
 
 def write_filled(run: Run, data: str, table: Table, guesses: Any, path: Path) -> None:
-    """Write the rows of a file with their gaps filled to another file, as its name ends.
-
-    Args:
-        run: The fitted model.
-        data: The file that the rows were read from, or a folder of Parquet files.
-        table: The rows, as `Run.read` gives them.
-        guesses: Rows without gaps, an Arrow table as `Run.rows_of` gives it.
-        path: The file to write: .parquet, .csv, .tsv or .jsonl.
-    """
+    """Write the rows of a file with their gaps filled to another file, as its name ends."""
     schema = table.schema if run.record.mixed and table.schema is not None else Schema(())
     ending = path.suffix.lower()
     if is_parquet(data):

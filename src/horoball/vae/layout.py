@@ -170,12 +170,7 @@ def in_medians(lengths: np.ndarray) -> tuple[torch.Tensor, float]:
 
 
 def with_landmarks(table: Table, **options: Any) -> tuple[ArrayTable, DistanceTerm]:
-    """The table with each row's distances to the landmarks beside it, and the term that uses them; see `DistanceTerm`.
-
-    Args:
-        table: Rows as the model sees them; they must fit in memory.
-        options: See `surveyed`.
-    """
+    """The table with the distances of its rows to the landmarks beside them, and the `DistanceTerm` that uses them."""
     found = surveyed(table, **options)
     candidates = options.get("candidates")
     every = len(found.landmarks) == (table.rows if candidates is None else len(candidates))

@@ -110,12 +110,7 @@ def _drawn(table: Table, rng: np.random.Generator) -> Tensor:
 
 
 class SampledTable(Table):
-    """A table whose batches bring what a term of a map compares rows with, found by a sample.
-
-    Args:
-        table: Rows as the model sees them.
-        beside: Makes the numbers that go with rows; see `with_sample`.
-    """
+    """A table whose batches bring what a term of a map compares rows with, found by a sample."""
 
     def __init__(self, table: Table, beside: Points) -> None:
         self.table, self.beside = table, beside
@@ -157,13 +152,7 @@ _log = logging.getLogger("horoball")
 
 
 def with_map_term(run: Run, table: Table, *, warm: bool) -> tuple[Table, Table | None, DistanceTerm | PlaceTerm | None]:
-    """Rows to train on, rows held out, and the term of a map, if there is one.
-
-    Args:
-        run: The model, before its training, with its settings.
-        table: Rows, in their own units.
-        warm: Whether the model was fitted before; a layout then starts at its map.
-    """
+    """Rows to train on, rows held out, and the term of a map, if there is one."""
     config, model, seen, kind = run.record.training, run.record.model, run.scaled(table), run.record.kind
     if config.distance_weight == 0:
         return *seen.split(config.validation, config.seed), None

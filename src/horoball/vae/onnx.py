@@ -34,11 +34,7 @@ _SUFFIXES = (".onnx", ".pt2")
 
 
 class EncoderProgram(nn.Module):
-    """Rows to places, tensors in and tensors out.
-
-    Args:
-        run: The fitted model.
-    """
+    """Rows to places, tensors in and tensors out."""
 
     mean: Tensor
     std: Tensor

@@ -218,10 +218,6 @@ def filled_points(view: Any, x: Tensor) -> Tensor:
     A missing value is expected to be where a normal distribution of all numbers has it, given those of its row: at the
     mean of its column, two rows that are alike in all that is known would be far apart. With more than 100 numbers it
     is 0, as the encoder sees it.
-
-    Args:
-        view: The encoder's `ColumnView`.
-        x: Rows as the model sees them.
     """
     points = view.values(x)
     there = ~x.isnan().index_select(-1, view.owners)

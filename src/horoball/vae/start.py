@@ -56,12 +56,7 @@ _ROWS = 1.0  # with the mean of all, added to each category: a gene that few row
 
 @torch.no_grad()
 def start_at_category_means(model: VAE, table: Table) -> None:
-    """Set the weights of categories so that their means are taken out; see Note [Category means].
-
-    Args:
-        model: A model with covariates that was not trained yet.
-        table: Rows as the model sees them, followed by the codes of their categories.
-    """
+    """Set the weights of categories so that their means are taken out; see Note [Category means]."""
     encoder, decoder = model.encoder, model.decoder
     codes = None if table.covariates is None else torch.from_numpy(table.covariates.codes)
     if (
@@ -118,12 +113,7 @@ class Start(NamedTuple):
 
 
 def uniform_start(table: Table, model: ModelFields) -> Start:
-    """Look through a table of numbers, and choose its likelihood, how it is scaled and where training starts.
-
-    Args:
-        table: Rows, without gaps.
-        model: Fields of `ModelConfig` that were given.
-    """
+    """Look through a table of numbers, and choose its likelihood, how it is scaled and where training starts."""
     summary = summarize(table)
     if bool((summary.low == summary.high).all()):
         raise ValueError(
@@ -162,10 +152,6 @@ def mixed_start(table: Table, model: ModelFields) -> Start:
 
     Real numbers are standardized by those that are there; positive ones are divided by their geometric mean; other
     kinds are seen as they are.
-
-    Args:
-        table: A table with a schema.
-        model: Fields of `ModelConfig` that were given.
     """
     assert table.schema is not None  # noqa: S101  the caller has looked
     tokens = _likelihoods(table, model)

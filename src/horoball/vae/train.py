@@ -35,13 +35,7 @@ __all__ = ["TableObjective", "fit", "train"]
 
 
 class TableObjective(nn.Module):
-    """Minus the bound and its parts, all summed over rows; a map adds a term, times `distance_weight`.
-
-    Args:
-        model: The model.
-        config: Settings of the training.
-        term: The term of a map.
-    """
+    """Minus the bound and its parts, all summed over rows; a map adds a term, times `distance_weight`."""
 
     def __init__(self, model: VAE, config: TrainConfig, term: DistanceTerm | PlaceTerm | None = None) -> None:
         super().__init__()

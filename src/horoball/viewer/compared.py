@@ -121,14 +121,7 @@ def _differ(cells: np.ndarray, columns: int, blocks: Iterable[np.ndarray]) -> np
 def compared_columns(
     rows: Any, cells: np.ndarray, skip: Collection[str] = (), most: int = MOST_COMPARED
 ) -> tuple[list[Column], int]:
-    """Columns by which a page may compare rows, those that differ most between cells first; and of how many.
-
-    Args:
-        rows: A table, an array, or a data frame.
-        cells: The part of the map that each row lies in, see `cells_of`.
-        skip: Names of columns that the page has already.
-        most: How many to take at most.
-    """
+    """Columns by which a page may compare rows, those that differ most between cells first; and of how many."""
     if not isinstance(rows, Table):
         if hasattr(rows, "columns"):
             made = [_with_dates(column, rows[column.name]) for column in make_columns(rows, len(rows))]

@@ -129,12 +129,7 @@ class Column:
 
 
 def make_columns(columns: Any, n: int) -> list[Column]:
-    """The columns of a dict or of a data frame.
-
-    Args:
-        columns: A dict from names to arrays, a pandas or polars data frame, or None.
-        n: Number of points.
-    """
+    """The columns of a dict or of a data frame."""
     if columns is None:
         return []
     if not isinstance(columns, Mapping) and not hasattr(columns, "columns"):

@@ -95,12 +95,7 @@ _FEW_ROWS = 100_000
 
 
 def document(meta: dict[str, Any], data: bytes) -> str:
-    r"""The whole page.
-
-    Args:
-        meta: What the page is told, as `Payload.meta`.
-        data: The bytes of all arrays.
-    """
+    r"""The whole page."""
     style, script = _source("page.css"), _script("tree" in meta)
     parts = {
         "policy": (
