@@ -18,7 +18,7 @@ import pytest
 import torch
 
 import horoball
-from tests.goldens.names import documented
+from tests.goldens.names import documented, own_names
 
 pytestmark = pytest.mark.whole_maps  # what pages show is what users get
 ROOT = Path(__file__).parents[1]
@@ -248,9 +248,18 @@ def has_example(path: str, value: Any) -> bool:
     return any(">>>" in (said.__doc__ or "") for said in (value, *(vars(base).get(name) for base in bases)))
 
 
-def test_every_module_says_what_is_public() -> None:
-    without = [module.__name__ for module in modules() if not hasattr(module, "__all__")]
-    assert not without, f"{without} have no __all__."
+def test_modules_say_what_they_offer_once() -> None:
+    """A package lists it; of a module it is what has no underscore, unless it lists something else."""
+    packages = [
+        module.__name__ for module in modules() if hasattr(module, "__path__") and not hasattr(module, "__all__")
+    ]
+    assert not packages, f"{packages} have no __all__."
+    twice = [
+        module.__name__
+        for module in modules()
+        if not hasattr(module, "__path__") and set(getattr(module, "__all__", ())) == (own_names(module) or None)
+    ]
+    assert not twice, f"{twice} have an __all__ of just their names without an underscore. Leave it out."
 
 
 def test_everything_public_has_an_example() -> None:

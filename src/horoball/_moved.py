@@ -19,8 +19,6 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
-__all__ = ["MODULES", "NAMES", "find_old_paths", "moved_names"]
-
 # What is elsewhere now, by where it is; all of it within `horoball`.
 _MODULES = {
     "cells": "cells.trees",

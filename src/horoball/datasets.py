@@ -15,16 +15,6 @@ from torch import Tensor
 from horoball.graphs.graph import Graph
 from horoball.tables.limits import parsing
 
-__all__ = [
-    "Branching",
-    "Images",
-    "branching_diffusion",
-    "mnist",
-    "paper_graph",
-    "preferential_attachment",
-    "random_tree",
-]
-
 
 class Branching(NamedTuple):
     """Observations of a tree; rows of x belong to nodes, nodes to parents.

@@ -6,8 +6,6 @@ from typing import Any
 
 import torch
 
-__all__ = ["WITHOUT_FLOAT64", "available", "check_name", "described", "free_memory", "has_float64", "resolved"]
-
 WITHOUT_FLOAT64 = {"mps"}  # kinds of devices; Apple's has no float64 at all
 _UNKNOWN = 1 << 32  # bytes that a device is taken to have free if it does not say
 

@@ -9,8 +9,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Embedder", "Placer"]
-
 
 class _OfBatches:
     """What batches of rows become; each process reads the model when it meets its first rows, and keeps it."""

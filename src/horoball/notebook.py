@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from html import escape
 
-__all__ = ["LINES", "facts_table", "html_table"]
-
 LINES = 20  # of a table; print has them all
 _LONGEST = 200  # characters of a cell: a name may be a whole text
 _LEFT = ' style="text-align:left"'  # notebooks align cells to the right, which suits numbers alone

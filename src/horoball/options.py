@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple, TypedDict, TypeVar, cas
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-__all__ = ["MAX_LEAVES", "FitOptions", "GraphOptions", "Help", "ReadingOptions", "TreeOptions", "given", "help_of"]
-
 
 class Help(NamedTuple):
     """What an option does, and its default in words."""

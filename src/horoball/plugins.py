@@ -21,25 +21,6 @@ from threading import RLock
 from types import ModuleType
 from typing import Any, Generic, TypeVar
 
-__all__ = [
-    "GROUP",
-    "TABLE_FORMATS",
-    "Registry",
-    "UnknownNameError",
-    "import_plugin",
-    "lacking",
-    "load_plugins",
-    "one_of",
-    "require_anndata",
-    "require_faiss",
-    "require_geometric",
-    "require_geoopt",
-    "require_networkx",
-    "require_openpyxl",
-    "require_pandas",
-    "require_pyplot",
-]
-
 GROUP = "horoball.plugins"
 _lock = RLock()  # a plugin may ask a registry while it is imported
 _loaded = False

@@ -23,24 +23,6 @@ from pathlib import Path, PurePosixPath
 from socket import socketpair
 from typing import Any
 
-__all__ = [
-    "GRACE",
-    "PIPE_CLOSED",
-    "OutOfMemoryError",
-    "available_cores",
-    "ended_in_time",
-    "exit_code",
-    "finishing",
-    "given_memory",
-    "interrupted",
-    "machine_memory",
-    "max_memory",
-    "memory_asked",
-    "parse_bytes",
-    "stop_requested",
-    "workers_within",
-]
-
 GRACE = 1.5  # seconds from a signal to the end of the command
 PIPE_CLOSED = 141  # what a shell says of a command that SIGPIPE has ended: nobody reads its output any more
 _GRACE_OF_RANKS = 20.0  # torchrun kills them after 30

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import inspect
 import pkgutil
@@ -32,13 +33,30 @@ def resolve(path: str) -> Any:
     raise ModuleNotFoundError(path)
 
 
+def own_names(module: ModuleType) -> set[str]:
+    """What a module defines without an underscore."""
+    found: set[str] = set()
+    for node in ast.parse(inspect.getsource(module)).body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            found.add(node.name)
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            found |= {name.id for target in targets for name in ast.walk(target) if isinstance(name, ast.Name)}
+    return {name for name in found if not name.startswith("_")}
+
+
+def names_of(module: ModuleType) -> set[str]:
+    """What a module offers: what it says, or what it defines without an underscore."""
+    return set(module.__all__) if hasattr(module, "__all__") else own_names(module)
+
+
 def documented() -> list[str]:
-    """The dotted paths of `docs/reference`, with the names that a module says are its own."""
+    """The dotted paths of `docs/reference`, with the names that a module offers."""
     found: set[str] = set()
     for page in sorted((ROOT / "docs" / "reference").glob("*.md")):
         for path in re.findall(r"^::: ([\w.]+)$", page.read_text(encoding="utf-8"), re.MULTILINE):
             value = resolve(path)
-            found |= {f"{path}.{name}" for name in value.__all__} if inspect.ismodule(value) else {path}
+            found |= {f"{path}.{name}" for name in names_of(value)} if inspect.ismodule(value) else {path}
     return sorted(found)
 
 

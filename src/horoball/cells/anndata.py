@@ -20,20 +20,6 @@ from horoball.neighbors.search import others
 from horoball.plugins import require_anndata
 from horoball.tables.anndata import is_cells
 
-__all__ = [
-    "ball_of",
-    "check_cells",
-    "check_neighborhood",
-    "coordinates",
-    "fuzzy_weights",
-    "nearest",
-    "neighbors",
-    "plot",
-    "pseudotime",
-    "simulate",
-    "write",
-]
-
 
 def check_cells(cells: Any, *, written: bool = True) -> None:
     """Refuse what is no AnnData, and what the map cannot be written to, before any work is done.

@@ -21,8 +21,6 @@ from horoball.neighbors.index import Index
 from horoball.trees.record import tree_from_json
 from horoball.trees.tree import Tree
 
-__all__ = ["deepest_branch", "temperature", "transfer_labels", "votes"]
-
 _MOST_JUDGED = 5000  # cells of the reference on which the temperature is chosen: more do not change its second digit
 
 

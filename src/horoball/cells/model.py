@@ -28,8 +28,6 @@ from horoball.vae.run import Run
 if TYPE_CHECKING:
     from horoball.viewer.disc import View
 
-__all__ = ["CellMap", "CellModel", "ExpressionModel"]
-
 
 @dataclass(repr=False)
 class CellMap:

@@ -32,8 +32,6 @@ from horoball.tables.geodesics import count_axes
 from horoball.tables.table import ArrayTable
 from horoball.vae.model import VAE
 
-__all__ = ["Judged", "batches_surprise", "novelty", "pearson_residuals", "surprise", "within_batch"]
-
 _LIMIT = 10.0  # beyond which residuals are cut: a single count where none was expected is not a new type
 _NEIGHBORS = 15
 _GENES = 256  # averaged at once

@@ -32,15 +32,6 @@ from horoball.vae.model import VAE
 from horoball.vae.run import Run
 from horoball.vae.train import fit
 
-__all__ = [
-    "ObservedGenes",
-    "cells_like",
-    "map_query",
-    "padded_table",
-    "query_posteriors",
-    "with_new_batches",
-]
-
 _ROUNDS = 3  # of filling in and encoding: the second moves a cell by little, the third by next to nothing
 # Weights whose last columns are the categories'.
 _COLUMNS = ("encoder.network.0.weight", "decoder.shift.weight", "decoder.offset.weight")

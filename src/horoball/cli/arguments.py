@@ -17,45 +17,6 @@ from horoball.plugins import TABLE_FORMATS, Registry, one_of
 if TYPE_CHECKING:
     from horoball.viewer.disc import View
 
-__all__ = [
-    "IS_PATH",
-    "BatchSize",
-    "Beta",
-    "Columns",
-    "Curvature",
-    "Data",
-    "Device",
-    "Dim",
-    "Drop",
-    "Force",
-    "Hidden",
-    "Id",
-    "Kind",
-    "Label",
-    "LearningRate",
-    "MaxEpochs",
-    "Na",
-    "Output",
-    "Precision",
-    "Quiet",
-    "Resume",
-    "RunFolder",
-    "Seed",
-    "TableFile",
-    "TableKind",
-    "VectorColumn",
-    "check_outputs",
-    "check_page",
-    "column_kinds",
-    "column_names",
-    "given_path",
-    "likelihood_name",
-    "number",
-    "posterior_name",
-    "rank_of",
-    "save_page",
-]
-
 
 class TableKind(StrEnum):
     """What the rows of a table are."""

@@ -31,8 +31,6 @@ from typer.core import TyperGroup
 
 from horoball.process import PIPE_CLOSED, exit_code, interrupted, memory_asked
 
-__all__ = ["PLUGIN_HELP", "Commands", "RefusedError", "app", "import_plugins", "json_line", "printable"]
-
 _UNSEEN = {"Cc", "Cf", "Cs", "Zl", "Zp"}  # control, format (bidi, zero-width), lone surrogates, line separators
 
 

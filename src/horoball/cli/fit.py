@@ -55,8 +55,6 @@ if TYPE_CHECKING:
     from horoball.vae.options import TableRecord
     from horoball.vae.run import Run
 
-__all__ = ["say_columns", "show_run"]
-
 
 def say_columns(table: Table) -> None:
     """Say what the columns of a table are taken for, where they are of several kinds."""

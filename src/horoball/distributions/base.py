@@ -20,8 +20,6 @@ from horoball.geometry.ball import PoincareBall
 from horoball.geometry.kernels import looks_ahead, wide
 from horoball.geometry.random import global_seed
 
-__all__ = ["BernoulliFeatures", "Features", "PoissonFeatures", "Reparameterized", "drawn_from", "in_float64", "on_cpu"]
-
 
 def in_float64(method: Callable[..., Tensor]) -> Callable[..., Tensor]:
     """Compute a method of a distribution on the CPU if its device has no float64, which quadrature needs.

@@ -23,8 +23,6 @@ from horoball.geometry.kernels import static
 from horoball.geometry.quadrature import sphere_rule
 from horoball.geometry.translation import side
 
-__all__ = ["BallMixture", "as_posterior", "as_prior", "drawn_with_log_prob"]
-
 _STEPS = 200
 _LEAST = 1e-12  # √c·step at which the mean has come to rest
 _NEAR = 1e-4  # √c·ρ below which the pull of a component is taken to grow in proportion to ρ

@@ -15,8 +15,6 @@ from torch.nn.functional import logsigmoid, softplus
 
 from horoball.geometry.kernels import looks_ahead, may_hold, wide
 
-__all__ = ["NegativeBinomial", "ZeroInflated", "ZeroInflatedGamma", "ZeroInflatedNegativeBinomial", "count_log_prob"]
-
 _THRESHOLD = 40.0  # above it log(1 + exp u) is u to the last digit of float64; torch's own is 20
 _LARGE = 1e4  # dispersion from which three terms of Stirling's series have all digits of float64
 

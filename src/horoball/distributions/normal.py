@@ -18,8 +18,6 @@ from horoball.geometry.exponential import fused_exp, is_fused
 from horoball.geometry.kernels import may_hold
 from horoball.plugins import Registry
 
-__all__ = ["POSTERIORS", "BallNormal", "positive", "register_posterior"]
-
 _LEAST_SCALE = 1e-5  # softplus rounds to 0 in float32 for inputs below −104
 
 

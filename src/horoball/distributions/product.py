@@ -13,8 +13,6 @@ from horoball.distributions.normal import BallNormal
 from horoball.geometry.manifold import Manifold
 from horoball.geometry.product import ProductSpace
 
-__all__ = ["ProductFamily", "ProductNormal", "family_on"]
-
 
 class ProductNormal(BallNormal):
     """N(z) = Π N_i(z_i), with normals of the factors: density, entropy and divergence are theirs, added up.

@@ -36,8 +36,6 @@ from horoball.geometry.kernels import coth_excess, in_graph, log_sinhc, transfor
 from horoball.geometry.quadrature import gauss_legendre
 from horoball.geometry.random import standard_normal
 
-__all__ = ["HyperbolicRadius", "draw", "log_normalizer", "lower_tail", "quantile", "radius_nodes"]
-
 _CHUNK = 1 << 16  # samples worked on at a time: 24 quadrature nodes or 64 coefficients each, some tens of MiB
 
 

@@ -43,27 +43,6 @@ from horoball.geometry.kernels import (
 )
 from horoball.geometry.quadrature import gauss_legendre
 
-__all__ = [
-    "EPSILON_CELLS",
-    "EPSILON_MAX",
-    "ORDER",
-    "Entry",
-    "Location",
-    "RadiusNumbers",
-    "RadiusTable",
-    "Tail",
-    "graded_nodes",
-    "locate",
-    "log_density",
-    "lookup",
-    "lookup_normalizer",
-    "nodes",
-    "polish",
-    "radius_table",
-    "solve",
-    "tail",
-]
-
 _NODES = 36  # for ∫ over the window: 2e-15 from d = 2 to 4096
 _TAIL_NODES = 24
 _WINDOW = 32.0  # exp(−32) = 1e-14 of the peak is left out, and falls off from there

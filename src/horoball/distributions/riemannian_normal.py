@@ -19,8 +19,6 @@ from horoball.geometry.curvature import CurvedSpace
 from horoball.geometry.kernels import in_graph, looks_ahead, wide, wide_dtype
 from horoball.geometry.random import standard_normal
 
-__all__ = ["RiemannianNormal"]
-
 
 @register_posterior
 class RiemannianNormal(BallNormal):

@@ -28,18 +28,6 @@ from horoball.geometry.autograd import again
 from horoball.geometry.curvature import CurvedSpace
 from horoball.geometry.kernels import columns, dots, looks_ahead
 
-__all__ = [
-    "TINY",
-    "Array",
-    "Noise",
-    "Ray",
-    "RiemannianNoise",
-    "WrappedNoise",
-    "follow",
-    "is_suited",
-    "sampled_divergence",
-]
-
 Array = np.ndarray
 TINY = 1e-30  # floor of a length: sinh(a)/a is 1 and a direction 0 there
 _MOST = 1e120  # of q: products of two such numbers are still float64

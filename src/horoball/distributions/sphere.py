@@ -14,8 +14,6 @@ from horoball.distributions.base import Reparameterized
 from horoball.geometry.kernels import log_bessel, may_hold, static, wide
 from horoball.geometry.random import standard_normal
 
-__all__ = ["HypersphericalUniform", "VonMisesFisher", "direction", "log_area", "unit_vectors"]
-
 
 class _UnitSphere(Constraint):
     """Unit vectors, to the rounding of their dtype."""

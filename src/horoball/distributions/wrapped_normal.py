@@ -20,8 +20,6 @@ from horoball.geometry.kernels import log_sinhc, wide
 from horoball.geometry.manifold import check_bijective
 from horoball.geometry.random import standard_normal
 
-__all__ = ["WrappedNormal"]
-
 
 @register_posterior
 class WrappedNormal(BallNormal):

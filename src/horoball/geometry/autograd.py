@@ -19,8 +19,6 @@ from torch import Tensor, nn
 
 from horoball.geometry.curvature import load
 
-__all__ = ["Constants", "again", "constant_when_compiled", "differentiated_by", "first_order", "known"]
-
 F = TypeVar("F", bound=Callable[..., object])
 
 

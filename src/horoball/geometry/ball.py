@@ -35,8 +35,6 @@ from horoball.geometry.kernels import (
 )
 from horoball.geometry.translation import translate, translated_radius, transport
 
-__all__ = ["PoincareBall", "busemann", "geodesic", "log_volume", "pairwise_dist"]
-
 _FAR = {torch.float64: 300.0, torch.float32: 40.0}  # exponents up to which a square is a number
 
 

@@ -22,8 +22,6 @@ from horoball.geometry.kernels import may_hold, wide
 from horoball.geometry.manifold import curvatures
 from horoball.geometry.product import ProductSpace
 
-__all__ = ["FARTHEST", "Projection", "RimWarning", "frechet_mean", "frozen", "in_ball", "project", "rim_report"]
-
 FARTHEST = 34.0  # of √c·d(0, z): 1 − tanh(17) is 15 roundings, enough for a norm of any dimension to stay below 1
 _NAMED = 5  # points that a report names
 

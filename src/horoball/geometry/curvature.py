@@ -18,20 +18,6 @@ from torch import Tensor, nn
 from horoball.devices import has_float64
 from horoball.geometry.kernels import wide
 
-__all__ = [
-    "Curvature",
-    "CurvedSpace",
-    "grad_in",
-    "is_zero",
-    "load",
-    "positive",
-    "positive_root",
-    "root",
-    "save",
-    "value",
-    "widened",
-]
-
 Curvature = float | Tensor
 """c ≥ 0: a number, or a tensor of one element when its gradient is wanted."""
 

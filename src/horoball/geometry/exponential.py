@@ -29,17 +29,6 @@ from horoball.geometry.autograd import again
 from horoball.geometry.curvature import Curvature, CurvedSpace, load, positive, root, save, widened
 from horoball.geometry.kernels import asinhc, in_graph, log_sinhc, looks_ahead, sinhc, tanhc, wide
 
-__all__ = [
-    "fused_exp",
-    "is_fused",
-    "moderate_exp",
-    "plain_log_volume",
-    "plain_side",
-    "plain_translate",
-    "plain_translated_radius",
-    "plain_transport",
-]
-
 
 def plain_translate(mu: Tensor, v: Tensor, c: Curvature) -> Tensor:
     """exp_μ(v) [eq:exp], by way of the hyperboloid.

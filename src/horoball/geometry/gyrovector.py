@@ -23,8 +23,6 @@ from torch import Tensor
 from horoball.geometry.curvature import widened
 from horoball.geometry.kernels import asinhc, atanhc, sinhc, tanhc, wide
 
-__all__ = ["conformal_factor", "dist", "exp", "exp0", "gyroplane", "gyroplane_dist", "log", "log0", "mobius_add"]
-
 
 def conformal_factor(x: Tensor, *, c: float | Tensor) -> Tensor:
     """The factor from Euclidean to Riemannian lengths at a point.

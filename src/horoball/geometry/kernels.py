@@ -29,31 +29,6 @@ from torch import Tensor
 
 from horoball.devices import has_float64
 
-__all__ = [
-    "asinh",
-    "asinhc",
-    "atanhc",
-    "bounded",
-    "columns",
-    "coth_excess",
-    "dots",
-    "floating",
-    "in_graph",
-    "log_bessel",
-    "log_sinhc",
-    "looks_ahead",
-    "may_hold",
-    "polynomial",
-    "polynomial_columns",
-    "scaled_sinhc",
-    "sinhc",
-    "static",
-    "tanhc",
-    "transformed",
-    "wide",
-    "wide_dtype",
-]
-
 
 def wide(tensor: Tensor) -> Tensor:
     """The tensor in float64, or in its own dtype on a device that has no float64.

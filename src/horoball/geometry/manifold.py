@@ -14,8 +14,6 @@ from torch import Tensor
 
 from horoball.plugins import Registry, lacking
 
-__all__ = ["MANIFOLDS", "Manifold", "check_bijective", "check_manifold", "curvatures", "held", "register_manifold"]
-
 
 @runtime_checkable
 class Manifold(Protocol):

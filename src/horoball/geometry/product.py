@@ -12,8 +12,6 @@ from torch import Tensor, nn
 from horoball.geometry.ball import PoincareBall
 from horoball.geometry.manifold import register_manifold
 
-__all__ = ["ProductSpace"]
-
 _FACTOR = re.compile(r"([HE])([1-9]\d{0,3})")
 _MOST = 64  # factors
 

@@ -10,8 +10,6 @@ from torch import Tensor
 
 from horoball.geometry.autograd import constant_when_compiled
 
-__all__ = ["direction_rule", "gauss_legendre", "sphere_rule"]
-
 
 @lru_cache(maxsize=64)
 def _legendre(order: int) -> tuple[np.ndarray, np.ndarray]:

@@ -23,8 +23,6 @@ from torch import Tensor
 
 from horoball.devices import has_float64
 
-__all__ = ["generator_for", "global_seed", "rank_noise", "seed_from", "shared", "standard_normal"]
-
 _share: ContextVar[tuple[int, int, int] | None] = ContextVar("share", default=None)
 _global_generator = Lock()
 

@@ -48,8 +48,6 @@ from horoball.geometry.triangle import (
     unit,
 )
 
-__all__ = ["side", "translate", "translated_radius", "transport"]
-
 
 class _Triangle(torch.autograd.Function):
     """z = exp_μ(v), or d(0, z) alone, and its vector-Jacobian product; the gradient of a distance of 0 is 0."""

@@ -25,18 +25,6 @@ from horoball.graphs.graph import Graph
 from horoball.hierarchy.space import Space
 from horoball.plugins import require_geometric
 
-__all__ = [
-    "BASELINES",
-    "adamic_adar",
-    "common_neighbors",
-    "degree_deficit",
-    "isolated_end",
-    "preferential_attachment",
-    "rules_for",
-    "shortest_path",
-    "vgae_scores",
-]
-
 _ENTRIES = 4_000_000  # neighbors held at a time, 50 MB
 
 

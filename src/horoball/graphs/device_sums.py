@@ -23,8 +23,6 @@ from horoball.geometry.kernels import asinh, wide
 from horoball.graphs.model import Edges
 from horoball.graphs.pairs import Block
 
-__all__ = ["AT_ONCE", "Matrices", "log_prob_of_matrices", "matrices", "stacks"]
-
 AT_ONCE = 1 << 20  # pairs; some hundred MiB with all that is made of them
 _TOUCHING = 1e-30  # of s: below it two points are one, and their distance has no gradient
 

@@ -16,8 +16,6 @@ import numpy as np
 
 from horoball.tables.schema import some_names
 
-__all__ = ["EdgeLines", "Ends", "ends_of", "named_ends", "refuse_relations", "refuse_triples"]
-
 _RELATIONS = {"relation", "relationship", "predicate", "rel", "type", "edge_type", "property", "interaction", "verb"}
 _LOOKED_AT = 1000  # rows
 _VALUE = re.compile(r"\s*[-+.]?[\d{]")  # a weight, a date, or the attributes that networkx writes

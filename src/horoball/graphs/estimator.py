@@ -30,8 +30,6 @@ from horoball.vae.tree import latent_source
 if TYPE_CHECKING:
     from horoball.viewer.disc import View
 
-__all__ = ["PoincareGraphVAE", "graph_tree"]
-
 _MOST_LEAVES = 20_000  # nodes are what a graph's tree is of: 1.6 GB of distances
 
 

@@ -36,19 +36,6 @@ from horoball.hierarchy.delta import fixed_sample
 from horoball.hierarchy.metrics import Distortion, distortion
 from horoball.hierarchy.space import Space
 
-__all__ = [
-    "LeakWarning",
-    "LinkScores",
-    "LinkSplit",
-    "Pairs",
-    "Ranking",
-    "Reconstruction",
-    "link_scores",
-    "ranking",
-    "reconstruction",
-    "split_links",
-]
-
 
 class LeakWarning(UserWarning):
     """The split isolates nodes, so that some held-out edges can be told without any model.

@@ -25,16 +25,6 @@ from horoball.training.loop import run_loop
 from horoball.training.progress import Progress
 from horoball.training.state import State
 
-__all__ = [
-    "DIRECTED_TRAINING",
-    "FREE_TRAINING",
-    "PAPER_TRAINING",
-    "TAXONOMY_TRAINING",
-    "GraphObjective",
-    "fit_graph",
-    "training_for",
-]
-
 _log = logging.getLogger("horoball")
 _NODES = 1 << 18  # whose posteriors are sampled at a time, so that autograd keeps what belongs to them only
 

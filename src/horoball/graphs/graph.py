@@ -13,8 +13,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-__all__ = ["CycleError", "Graph", "transitive_closure", "transitive_reduction"]
-
 _LOG = logging.getLogger("horoball")
 _MOST_NODES = 3_037_000_499  # the key i·n + j of a pair has to fit into 63 bits
 

@@ -17,8 +17,6 @@ from horoball.graphs.local_steps import take_local_steps
 from horoball.graphs.model import FreeEncoder
 from horoball.graphs.run import GraphRun
 
-__all__ = ["place_beside"]
-
 _ALL = 4096  # known nodes up to which every pair counts at every step
 _NEAR = 128  # known nodes beside the neighbors whose pairs count exactly
 _DRAWN = 64  # of the others

@@ -18,8 +18,6 @@ from horoball.graphs.growth import place_beside
 from horoball.graphs.model import FreeEncoder, GraphVAE
 from horoball.graphs.run import GraphRun
 
-__all__ = ["Lineage", "Relatives", "add_nodes", "remove_nodes"]
-
 _LIKELY = 0.5  # probability from which a relation counts as one
 
 

@@ -18,8 +18,6 @@ from torch import Tensor
 
 from horoball.geometry.ball import PoincareBall
 
-__all__ = ["take_local_steps"]
-
 _FLAT = 1e-3  # √c|z| below which r / sinh r is 1 in float32
 
 

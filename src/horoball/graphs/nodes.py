@@ -15,8 +15,6 @@ from horoball.tables.numbers import check_numbers, refuse_beyond
 from horoball.tables.parquet_files import shown_type
 from horoball.tables.table import Table
 
-__all__ = ["Numbered", "node_features", "number_hashables", "number_ids"]
-
 
 class Numbered(NamedTuple):
     """Edges between numbered nodes."""

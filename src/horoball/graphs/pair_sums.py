@@ -31,16 +31,6 @@ from horoball.graphs.device_sums import AT_ONCE, Matrices, log_prob_of_matrices,
 from horoball.graphs.model import Edges
 from horoball.graphs.pairs import Block, Tiles, blocks_of_non_edges, blocks_of_pairs, blocks_of_tiles
 
-__all__ = [
-    "Curved",
-    "Flat",
-    "log_prob_of_blocks",
-    "log_prob_of_non_edges",
-    "log_prob_of_pairs",
-    "log_prob_of_tiles",
-    "matrices_of_non_edges",
-]
-
 _DIGITS = 1e7  # what is asked of s: seven digits
 
 

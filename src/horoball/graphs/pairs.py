@@ -29,17 +29,6 @@ from torch import Tensor
 from horoball.graphs.graph import Graph
 from horoball.tables.table import Order
 
-__all__ = [
-    "Block",
-    "PairBatch",
-    "PairSource",
-    "Tiles",
-    "blocks_of_non_edges",
-    "blocks_of_pairs",
-    "blocks_of_tiles",
-    "draw_tiles",
-]
-
 _SIDE = 256  # largest q: a tile stays in the cache
 
 

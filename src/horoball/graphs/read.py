@@ -25,8 +25,6 @@ from horoball.tables.limits import check_held, check_nodes, check_rows, parsing
 from horoball.tables.numpy_files import load_arrays
 from horoball.tables.row_groups import read_whole
 
-__all__ = ["read_edge_file", "read_graph"]
-
 _NETWORKX = {"graphml": "GraphML", "gml": "GML", "gexf": "GEXF"}
 _PART = 1 << 20  # bytes that are decompressed at once
 _EDGE = 128  # bytes that a line of text takes on the way: two ids, their order, their numbers and copies of these

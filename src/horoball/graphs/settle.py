@@ -26,8 +26,6 @@ from torch.nn.functional import softplus
 
 from horoball.graphs.graph import Graph
 
-__all__ = ["settle_cones", "settle_distances"]
-
 _STEPS, _RATE = 150, 0.05
 _SCALE_RATE = 0.02  # of the detour at which a pair is as likely related as not, and its temperature
 _FAR_STEPS, _FAR_RATE = 300, 0.1  # of distances, whose radii have far to go

@@ -13,8 +13,6 @@ from horoball.graphs.graph import CycleError, Graph, transitive_closure
 from horoball.graphs.model import DETOUR, FreeEncoder
 from horoball.graphs.settle import settle_cones, settle_distances
 
-__all__ = ["distance_cones", "nested_cones", "path_axes", "place_nodes"]
-
 
 def path_axes(graph: Graph, d: int, *, landmarks: int = 32, seed: int = 0) -> Tensor:
     """Coordinates of the nodes, float32, shape (nodes, d), of which the first has mean square 1.

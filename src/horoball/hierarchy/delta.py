@@ -17,19 +17,6 @@ from scipy.special import logsumexp
 from horoball.geometry.ball import PoincareBall
 from horoball.hierarchy.space import Space
 
-__all__ = [
-    "Delta",
-    "Estimate",
-    "FourPoint",
-    "delta",
-    "fixed_sample",
-    "four_point",
-    "random_tree",
-    "reference_spaces",
-    "references",
-    "suggest_c",
-]
-
 _ELEMENTS = 16_384  # sums at a time: what fits the nearest cache
 
 

@@ -20,22 +20,6 @@ from horoball.hierarchy.space import Space
 from horoball.tables.cell_values import category_names
 from horoball.tables.numbers import check_unmasked
 
-__all__ = [
-    "Distortion",
-    "Metrics",
-    "Quality",
-    "dendrogram_purity",
-    "depth",
-    "distortion",
-    "merges_purity",
-    "metrics",
-    "nearest_ancestor",
-    "neighbor_accuracy",
-    "nested_labels",
-    "quality",
-    "ranks",
-]
-
 
 @dataclass(frozen=True)
 class Distortion:

@@ -17,8 +17,6 @@ from horoball.geometry.ball import PoincareBall
 from horoball.tables.geodesics import WORK, neighbor_graph
 from horoball.tables.numbers import check_unmasked
 
-__all__ = ["Space"]
-
 _ELEMENTS = 4_000_000  # distances held at a time, 32 MB
 _EQUAL = 1e-20  # far below the rounding of any distance here
 

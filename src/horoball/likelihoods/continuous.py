@@ -16,8 +16,6 @@ from horoball.distributions.sphere import VonMisesFisher as Directions
 from horoball.likelihoods.likelihood import Likelihood
 from horoball.tables.scaling import Summary
 
-__all__ = ["LogNormal", "Normal", "VonMisesFisher"]
-
 _MIN_RELATIVE_SPREAD = 0.1  # spread in units of the others' below which a feature has next to nothing to say
 _MIN_SCALE = 0.01  # of a learned standard deviation: a feature copied exactly would make the likelihood infinite
 

@@ -17,8 +17,6 @@ from horoball.likelihoods.likelihood import Likelihood
 from horoball.tables.profile import MOSTLY_COUNTED, looks_counted
 from horoball.tables.scaling import Summary
 
-__all__ = ["Counts", "NegativeBinomial", "Poisson", "ZeroInflatedGamma", "ZeroInflatedNegativeBinomial"]
-
 _LEAST_RATE = 1e-8  # a rate that rounds to 0 would give a count no probability
 _EXACT = 1 << 24  # from here on float32 has whole numbers only, which says nothing about what they were
 _OVERDISPERSED = 1.5  # variance in units of the mean from which on counts are not taken for Poisson's

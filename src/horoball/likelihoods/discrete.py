@@ -17,8 +17,6 @@ from horoball.distributions.base import BernoulliFeatures, Features
 from horoball.likelihoods.likelihood import Likelihood
 from horoball.tables.scaling import Summary
 
-__all__ = ["Bernoulli", "Categorical", "Circular", "Levels", "Ordinal", "no_category", "padded"]
-
 _IMPOSSIBLE = -1e9  # a logit whose probability is 0, and whose gradient is 0 and not NaN
 
 

@@ -14,8 +14,6 @@ from horoball.geometry.autograd import Constants
 from horoball.plugins import Registry
 from horoball.tables.scaling import Summary
 
-__all__ = ["LIKELIHOODS", "Likelihood", "guess_likelihood", "make_likelihood", "register_likelihood"]
-
 
 class Likelihood(Constants):
     """p(x | h), the distribution of a row x given the decoder's output h, with all that a model needs to know of it.

@@ -16,8 +16,6 @@ from horoball.geometry.kernels import may_hold
 from horoball.likelihoods.discrete import Levels
 from horoball.likelihoods.likelihood import LIKELIHOODS, Likelihood
 
-__all__ = ["Group", "Mixed", "Product", "column_groups"]
-
 _MOST_LEVELS = 1 << 20  # of one feature: more are a damaged file
 
 

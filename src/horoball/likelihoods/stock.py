@@ -11,8 +11,6 @@ from torch.distributions import Distribution, constraints, transform_to
 from horoball.distributions.base import Features
 from horoball.likelihoods.likelihood import LIKELIHOODS, Likelihood
 
-__all__ = ["from_torch"]
-
 
 def from_torch(name: str, family: type[Distribution], **fixed: float | None) -> type[Likelihood]:
     """Register a distribution of torch as a likelihood of independent features.

@@ -29,8 +29,6 @@ from horoball.neighbors.lift import FARTHEST, Lift
 from horoball.neighbors.partitions import Partitions, Probe, train
 from horoball.neighbors.search import Engine, Search, others
 
-__all__ = ["Probes", "calibrate"]
-
 _QUERIES = 512, 4096  # of each kind: the fewest and the most
 _ONE, _FEW, _MANY = 1, 10, 100  # neighbors that the numbers of partitions are measured for
 _WIDTHS = (1.0, 4.0)

@@ -32,8 +32,6 @@ from torch import Tensor
 from horoball.geometry.ball import PoincareBall
 from horoball.tables.numbers import check_unmasked
 
-__all__ = ["FARTHEST", "Lift", "Queries", "check_coordinates", "in_chart", "query_vectors", "vectors"]
-
 FARTHEST = 80.0  # of √cR: exp(88) is the end of float32
 _ROUNDING = 2.0**-24
 _SMALLEST = 1e-36  # below it float32 loses digits

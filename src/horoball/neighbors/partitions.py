@@ -49,8 +49,6 @@ from horoball.geometry.kernels import tanhc
 from horoball.neighbors.lift import Lift
 from horoball.plugins import require_faiss
 
-__all__ = ["BallOrder", "Order", "Partitions", "Probe", "features", "train"]
-
 _BITS = 2.0**25
 _NUMBERS = 2**22  # scores that are held at a time, 32 MB
 

@@ -31,8 +31,6 @@ from horoball.neighbors.lift import Lift, Queries
 from horoball.neighbors.partitions import Partitions, Probe
 from horoball.plugins import require_faiss
 
-__all__ = ["Engine", "Found", "Search", "above", "below", "others"]
-
 _BLOCK = 65_536
 
 

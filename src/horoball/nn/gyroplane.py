@@ -25,8 +25,6 @@ from horoball.geometry.curvature import Curvature, load, positive_root, root, sa
 from horoball.geometry.kernels import asinhc, looks_ahead, may_hold, sinhc, transformed, wide
 from horoball.nn.mlp import linear, reset_linear
 
-__all__ = ["REACH", "SHORTEST", "Gyroplane", "chunks", "gyroplane", "plain_gyroplane"]
-
 # √c·radius up to which y² does not overflow for a point and a hyperplane that are both this far out
 REACH = {torch.float64: 170.0, torch.float32: 21.0}
 SHORTEST = 1e-25  # floor of ℓ: a hyperplane without a normal is a constant, b

@@ -9,8 +9,6 @@ from itertools import pairwise
 import torch
 from torch import Tensor, nn
 
-__all__ = ["linear", "mlp", "reset_linear"]
-
 
 def linear(
     in_features: int,

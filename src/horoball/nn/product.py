@@ -9,8 +9,6 @@ from horoball.geometry.ball import PoincareBall
 from horoball.geometry.product import ProductSpace
 from horoball.nn.gyroplane import Gyroplane
 
-__all__ = ["ProductGyroplane", "first_layer"]
-
 
 class ProductGyroplane(nn.Module):
     """f_k(z) = Σ_i f_ki(z_i), with a gyroplane layer for each factor; on Euclidean factors alone it is linear.

@@ -19,8 +19,6 @@ from horoball.plotting.marks import annotate, color_of, on_disc, prepared
 from horoball.plugins import require_pyplot
 from horoball.tables.cell_values import category_names
 
-__all__ = ["density", "distance_map", "edges", "gyroplanes", "tree", "tree_edges"]
-
 _ARC = 48  # points of a geodesic
 
 

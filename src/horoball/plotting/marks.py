@@ -18,8 +18,6 @@ from horoball.geometry.random import generator_for
 from horoball.plugins import require_pyplot
 from horoball.tables.cell_values import category_names
 
-__all__ = ["COLORS", "annotate", "cloud", "color_of", "disc", "on_disc", "points", "prepared", "thumbnails"]
-
 # Colors that color-blind readers can tell apart: Okabe and Ito's, then Tol's muted ones, as in the viewer by day.
 COLORS = (
     *("#0072b2", "#d55e00", "#009e73", "#c46a9b", "#e69f00", "#3aa0dd", "#8a7a00"),

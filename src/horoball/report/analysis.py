@@ -30,18 +30,6 @@ from horoball.vae.run import Run
 from horoball.vae.train import train
 from horoball.vae.tree import table_tree
 
-__all__ = [
-    "CALLED",
-    "FIGURES",
-    "Candidate",
-    "Candidates",
-    "Difference",
-    "Report",
-    "compare_geometries",
-    "difference",
-    "make_report",
-]
-
 _HELD_OUT = 0.2  # of the rows, for the log-likelihood
 
 

@@ -24,8 +24,6 @@ from horoball.trees.tree import Tree
 from horoball.trees.verdict import Verdict
 from horoball.vae.kinds import kind_named
 
-__all__ = ["Check", "check", "groups", "tree"]
-
 _ROWS = 300  # of a table that are judged: the tree of as many, with its flat tables, takes some seconds
 _COLUMNS = 100  # that they are judged by, at most
 _FEWEST = 20  # rows that a verdict needs

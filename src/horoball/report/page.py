@@ -21,8 +21,6 @@ from horoball.trees.tree import Tree
 from horoball.trees.verdict import Verdict
 from horoball.viewer.disc import frame_policy, view_points
 
-__all__ = ["is_report", "maps", "moving_map", "numbers_of", "report_page", "tree_figure", "write_report"]
-
 _POINTS = 3000  # of a map at most: a page stays some hundred kB
 _CATEGORIES = 100  # in the key at most, the most frequent
 _OTHER, _PLAIN = "#8793a1", COLORS[0]  # rows of other labels, and of a table without labels

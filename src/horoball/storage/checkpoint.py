@@ -29,27 +29,6 @@ from horoball.storage.outputs import open_file
 from horoball.storage.stores import local_copy, located
 from horoball.storage.whole import write_whole
 
-__all__ = [
-    "FORMAT",
-    "check_fields",
-    "check_tensors",
-    "check_weights",
-    "load_checkpoint",
-    "load_header",
-    "load_optimizer",
-    "model_tensors",
-    "names_from_tensors",
-    "names_to_tensors",
-    "optimizer_tensors",
-    "reject_incomplete",
-    "save_checkpoint",
-    "stored_model",
-    "stored_settings",
-    "tensors_digest",
-    "this_version",
-    "written_by",
-]
-
 
 def names_to_tensors(names: np.ndarray | None) -> dict[str, Tensor]:
     """Names as tensors: numbers, or the bytes of UTF-8 and where each name ends."""

@@ -22,8 +22,6 @@ from pathlib import Path
 
 from horoball.storage.stores import StorePath, store_errors, upload
 
-__all__ = ["EVERY", "LASTS", "check_kept", "leased"]
-
 EVERY = 10.0  # seconds between two signs of life
 LASTS = 60.0  # seconds after the last of them
 _LEASE = re.compile(r"run\.lock\.[0-9a-f]{16}")

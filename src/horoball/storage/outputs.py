@@ -28,17 +28,6 @@ from typing import BinaryIO
 
 from horoball.storage.stores import StorePath, located
 
-__all__ = [
-    "Folder",
-    "check_files",
-    "check_folder",
-    "is_sealed",
-    "open_file",
-    "open_folder",
-    "read_file",
-    "sealed",
-]
-
 _RELATIVE = {os.open, os.stat, os.unlink} <= os.supports_dir_fd
 _NO_LINKS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)  # a pipe must not wait for its other end
 _BINARY = getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)

@@ -14,8 +14,6 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
-__all__ = ["Range", "SettingError", "Settings", "called"]
-
 _LONGEST = 30  # characters of a number in a message
 # A field's annotation → how it is kept, what is taken for it, what it is called.
 _KINDS: dict[str, tuple[Any, Any, str]] = {

@@ -21,18 +21,6 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, BinaryIO
 
-__all__ = [
-    "STORES",
-    "StorePath",
-    "Unchanged",
-    "local_copy",
-    "located",
-    "spooled",
-    "store_errors",
-    "upload",
-    "without_secrets",
-]
-
 STORES = ("s3", "s3a", "gs", "gcs", "az", "abfs", "abfss", "memory")
 _LOCAL = ("file", "local")
 # A scheme has two letters or more: one is a drive. Path makes s3:/bucket of s3://bucket.

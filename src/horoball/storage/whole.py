@@ -26,8 +26,6 @@ from typing import BinaryIO
 from horoball.storage.outputs import Folder, open_folder
 from horoball.storage.stores import StorePath, located, spooled
 
-__all__ = ["LOCK", "PART", "clear_parts", "lock_file", "only_run", "whole_file", "write_whole"]
-
 try:
     import fcntl
 except ImportError:  # Windows, where an open file cannot be removed, which serves as well

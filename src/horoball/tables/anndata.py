@@ -25,8 +25,6 @@ from horoball.tables.schema import ReadOptions
 from horoball.tables.streamed import StreamedTable
 from horoball.tables.table import ArrayTable, Table
 
-__all__ = ["DiskRows", "H5adTable", "cell_table", "check_indices", "is_cells", "read_cells"]
-
 _STRETCH = 16  # rows read at once: cells of a kind lie together in files, so longer ones would make poor batches
 _BLOCK_VALUES = 1 << 24  # numbers of a block: 64 MiB
 _AT_ONCE = 1 << 22  # numbers of a sparse matrix that are read at once

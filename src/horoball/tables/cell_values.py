@@ -13,23 +13,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = [
-    "GAP_WORDS",
-    "NumberCellWarning",
-    "NumberCells",
-    "OddCell",
-    "about_odd",
-    "category_names",
-    "decimal_of",
-    "gap_numbers",
-    "gap_words",
-    "is_missing",
-    "is_text_type",
-    "shown_odd",
-    "text_numbers",
-    "with_decimal",
-]
-
 _KINDS = ("NAType", "NaTType")  # of pandas, which need not be installed
 
 

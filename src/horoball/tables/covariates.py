@@ -12,8 +12,6 @@ from torch import Tensor
 
 from horoball.tables.cell_values import is_missing
 
-__all__ = ["NUMBER", "Covariates", "scaling_of"]
-
 NUMBER = "(number)"  # in place of the categories of a covariate that is a number
 
 _MIN_VALUES_TO_JUDGE = 10  # values that may well be as many as rows

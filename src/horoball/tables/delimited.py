@@ -20,8 +20,6 @@ from horoball.tables.numbers import refuse_beyond, tell_rounded
 from horoball.tables.schema import ReadOptions, choose, some_names, with_index
 from horoball.tables.table import ArrayTable
 
-__all__ = ["Dialect", "find_dialect", "line_of", "parse_text", "read_delimited", "refuse_numbers"]
-
 _DELIMITERS = (",", ";", "\t", "|")
 _COMMA = re.compile(rb'^"?-?\d+,\d+"?$')
 _POINT = re.compile(rb'^"?-?\d+\.\d+"?$')

@@ -24,23 +24,6 @@ from horoball.tables.numbers import refuse_beyond
 from horoball.tables.parquet_files import shown_type
 from horoball.tables.schema import OTHER, Column, Schema
 
-__all__ = [
-    "UNITS",
-    "Unseen",
-    "date_features",
-    "days_since_1970",
-    "decode",
-    "encode",
-    "level_gaps",
-    "level_text",
-    "may_be_dates",
-    "odd_dates",
-    "odd_dates_of",
-    "parse_dates",
-    "text_of_dates",
-    "with_odd_dates",
-]
-
 UNITS = {"seconds": 86_400.0, "milliseconds": 86_400_000.0}  # of numbers that count from 1970: units of a day
 
 

@@ -11,8 +11,6 @@ from horoball.tables.encoding import level_gaps, text_of_dates
 from horoball.tables.schema import Schema
 from horoball.tables.table import Table
 
-__all__ = ["fill_data_frame", "fill_table", "gaps_of", "one_array"]
-
 
 def gaps_of(schema: Schema, table: Table, typed: Any) -> dict[str, np.ndarray]:
     """Which cells of the columns that a model was fitted to are missing.

@@ -26,8 +26,6 @@ from horoball.tables.limits import check_widths
 from horoball.tables.schema import ReadOptions
 from horoball.tables.table import Table
 
-__all__ = ["TableReader", "find_reader", "is_file", "known_endings", "table_reader", "written_labels"]
-
 ReadTable = Callable[[str, ReadOptions], Table]
 
 

@@ -25,20 +25,6 @@ from horoball.tables.schema import ReadOptions, choose, some_names, with_index
 from horoball.tables.spreadsheets import check_lines, column_of, read_sheet
 from horoball.tables.table import ArrayTable
 
-__all__ = [
-    "FRAME_ENDINGS",
-    "columns_of_frame",
-    "dialect_of",
-    "ending_of",
-    "frame_as_written",
-    "frame_of",
-    "gives_arrow",
-    "index_of",
-    "labels_of",
-    "numbers_of",
-    "read_frame_file",
-]
-
 ReadFrame = Callable[[IO[bytes], str, Sequence[str], Sequence[str]], Any]
 
 

@@ -15,8 +15,6 @@ from scipy.sparse.csgraph import connected_components, dijkstra
 
 from horoball.tables.table import ArrayTable
 
-__all__ = ["AXES", "WORK", "Neighborhood", "count_axes", "geodesics", "neighbor_graph", "shortest_paths"]
-
 
 class Neighborhood(NamedTuple):
     """Of every row, the numbers of its neighbors."""

@@ -18,8 +18,6 @@ from horoball.tables.parquet_files import shown_type
 from horoball.tables.profile import Profile, looks_counted
 from horoball.tables.schema import KINDS, OTHER, Column, Schema, closest
 
-__all__ = ["SAYS_NOTHING", "guess_column", "guess_schema", "parse_kinds"]
-
 _NAMED_ID = re.compile(r"(^|[_\s.-])(id|ids|uuid|guid|key|index|rowid|nr|no)$|[a-z]I[dD]$", re.IGNORECASE)
 _MIN_ROWS_FOR_ID = 20  # rows below which values that are all different say nothing
 _GAPS_OF_IDS = 10  # numbers for each row that ids in order may be spread over

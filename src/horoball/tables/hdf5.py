@@ -16,8 +16,6 @@ from typing import Any
 
 from horoball.tables.limits import Budget, check_held
 
-__all__ = ["check_attributes", "check_flat", "check_heaps", "check_own", "check_texts"]
-
 _DEEPEST = 32  # groups within groups; anndata's own files have up to five
 
 

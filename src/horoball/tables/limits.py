@@ -19,20 +19,6 @@ import numpy as np
 
 from horoball.process import given_memory, machine_memory
 
-__all__ = [
-    "Budget",
-    "allowed",
-    "check_feather",
-    "check_held",
-    "check_nodes",
-    "check_rows",
-    "check_text",
-    "check_widths",
-    "parsing",
-    "spend_shared",
-    "title_of",
-]
-
 
 def title_of(path: str | Path) -> str:
     r"""The name of a file without its ending, with � in the place of bytes that are not UTF-8.

@@ -16,8 +16,6 @@ from urllib.parse import unquote
 from horoball.plugins import TABLE_FORMATS
 from horoball.storage.stores import STORES, store_errors, without_secrets
 
-__all__ = ["PartFile", "is_folder", "is_there", "parquet_files"]
-
 _DELTA, _HUDI, _ICEBERG = "_delta_log", ".hoodie", "metadata"
 # What reads the rows of these, and gives them to us as an Arrow table.
 _READS = {

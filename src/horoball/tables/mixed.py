@@ -27,8 +27,6 @@ from horoball.tables.schema import Chosen, Column, ReadOptions, Schema, choose, 
 from horoball.tables.table import ArrayTable, Table
 from horoball.tables.uniform import read_numbers
 
-__all__ = ["UnseenValueWarning", "read_columns", "read_fitted"]
-
 _HEADED = (".csv", ".tsv", ".csv.gz", ".tsv.gz", ".zip", ".xlsx")  # whose first line has the names
 _WIDE = 4096  # columns of a source beyond which all are taken for numbers, as those of pictures and genes are
 _FIRST_ROWS = 4096  # of an array, that are looked through first

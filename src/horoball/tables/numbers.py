@@ -13,17 +13,6 @@ from torch import Tensor
 
 from horoball.tables.schema import some_names
 
-__all__ = [
-    "advice_for",
-    "check_finite",
-    "check_numbers",
-    "check_unmasked",
-    "loses_digits",
-    "refuse_beyond",
-    "tell_names",
-    "tell_rounded",
-]
-
 _NOISE = 1e-12  # of a column's size: what varies by less is a constant with float64's own rounding
 _HUGE_NOISE = 1e-15  # the same from 2⁵³ on, where float64 has whole numbers alone and noise is a few of its steps
 _COARSE = 2.0**-16  # of a column's size: what varies by less has at most 256 values in float32

@@ -18,8 +18,6 @@ from horoball.tables.schema import ReadOptions, some_names
 from horoball.tables.streamed import StreamedTable
 from horoball.tables.table import ArrayTable
 
-__all__ = ["MappedVectors", "load_arrays", "read_arrays", "sound_sparse"]
-
 
 def load_arrays(file: IO[bytes]) -> np.ndarray | dict[str, np.ndarray] | Any:
     """The array of a .npy file, the arrays of a .npz file, or the scipy sparse matrix that it holds."""

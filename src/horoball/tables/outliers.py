@@ -15,8 +15,6 @@ from torch import Tensor
 from horoball.tables.schema import some_names
 from horoball.tables.table import Table
 
-__all__ = ["OutlierWarning", "RowSample", "Spread", "report_outliers", "robust_spread"]
-
 LIMIT = 3.0  # standard deviations of the other rows up to which values of a column with outliers stay as they are
 _TRIM = 0.005  # part of the sample that is set aside at either end
 _INFLATED = 3.0  # times the others' standard deviation; a normal column has 1.1, a lognormal one 1.3

@@ -27,8 +27,6 @@ from horoball.tables.schema import ReadOptions, Schema, choose, some_names, with
 from horoball.tables.streamed import StreamedTable
 from horoball.tables.table import ArrayTable, Table
 
-__all__ = ["MixedParquetTable", "ParquetTable", "is_parquet", "most_in_memory", "profile_parquet", "read_parquet"]
-
 MAX_BYTES_IN_MEMORY = 256 << 20  # of a decoded table; larger ones are streamed
 _BLOCK = 1 << 16  # rows shuffled together
 _BLOCK_VALUES = 1 << 24  # numbers of a block: 64 MiB

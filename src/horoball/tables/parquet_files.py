@@ -14,16 +14,6 @@ from typing import Any, NamedTuple
 
 from horoball.tables.limits import allowed
 
-__all__ = [
-    "LOOKED_THROUGH",
-    "Chunk",
-    "check_pages",
-    "check_single",
-    "common_schema",
-    "is_number_type",
-    "shown_type",
-]
-
 _LONGEST = 60  # characters of the name of a type
 
 

@@ -7,8 +7,6 @@ from typing import Any
 
 from horoball.tables.listing import PartFile
 
-__all__ = ["PartitionedFile", "partitioned", "values_of", "with_values"]
-
 
 def with_values(table: Any, path: str) -> Any:
     """A table or a batch of rows of a file, with the columns that the path holds."""

@@ -16,8 +16,6 @@ from horoball.tables.encoding import days_since_1970, odd_dates_of
 from horoball.tables.numbers import loses_digits
 from horoball.tables.parquet_files import check_single
 
-__all__ = ["MOSTLY_COUNTED", "Profile", "looks_counted", "profile_batches"]
-
 MOSTLY_COUNTED = 2 / 3  # part of the columns of a table that have to look counted
 
 _NEAR_ZERO = 0.25  # of the mean: below this comes the lowest of counts that vary more than Poisson's

@@ -14,8 +14,6 @@ from horoball.tables.schema import ReadOptions, Schema, closest
 from horoball.tables.table import Table
 from horoball.tables.uniform import read_numbers
 
-__all__ = ["KINDS", "Reading", "read"]
-
 # What rows are, in words; `horoball.vae.kinds` has what models make of each.
 KINDS = {
     "numbers": "real numbers, complete, in columns that are alike",

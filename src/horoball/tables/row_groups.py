@@ -14,8 +14,6 @@ import numpy as np
 from horoball.tables.limits import Budget, check_rows, parsing, spend_shared
 from horoball.tables.parquet_files import LOOKED_THROUGH, Chunk, check_pages
 
-__all__ = ["ParquetFiles", "RowReader", "Stretch", "read_column", "read_whole"]
-
 _OPEN = 8  # files kept open: systems allow some hundred, and the footer of a large file takes megabytes
 _BUFFER = 1 << 12  # bytes read at once from a column of a large group; without it, all of its bytes would be
 

@@ -14,17 +14,6 @@ from horoball.tables.numbers import check_finite
 from horoball.tables.outliers import RowSample, Spread, robust_spread
 from horoball.tables.table import Batch, Order, Table
 
-__all__ = [
-    "Standardized",
-    "Standardizer",
-    "Summary",
-    "common_spread",
-    "input_limit",
-    "standardized",
-    "stored_scaler",
-    "summarize",
-]
-
 
 class Summary:
     """What one pass over the rows tells: count, mean, variance, range, whether all are whole numbers, empty rows.

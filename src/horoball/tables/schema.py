@@ -10,20 +10,6 @@ from dataclasses import asdict, dataclass, fields, replace
 from difflib import get_close_matches
 from typing import Any, Literal, NamedTuple
 
-__all__ = [
-    "KINDS",
-    "OTHER",
-    "Chosen",
-    "Column",
-    "Feature",
-    "ReadOptions",
-    "Schema",
-    "choose",
-    "closest",
-    "some_names",
-    "with_index",
-]
-
 _LONGEST = 40  # characters of a name
 _MOST = 8  # names
 

@@ -14,8 +14,6 @@ from horoball.plugins import require_openpyxl
 from horoball.tables.cell_values import GAP_WORDS
 from horoball.tables.limits import Budget, check_held
 
-__all__ = ["check_lines", "column_of", "read_sheet"]
-
 _DEEPEST = 32  # lists and objects within each other; a table of vectors has two
 _PART = 1 << 20  # bytes of lines that are looked through at once
 _KEY = re.compile(rb'"((?:[^"\\]|\\.)*)"\s*:')

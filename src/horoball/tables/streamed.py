@@ -25,8 +25,6 @@ from torch import Tensor
 from horoball.tables.row_groups import Stretch
 from horoball.tables.table import Batch, Order, Table, digest, names_digest
 
-__all__ = ["Reader", "StreamedTable"]
-
 _SAMPLE, _FIRST = 16, 16  # stretches of a sketch, and rows of each
 
 

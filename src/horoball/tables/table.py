@@ -21,8 +21,6 @@ from horoball.tables.covariates import Covariates
 from horoball.tables.numbers import check_numbers, refuse_beyond, tell_rounded
 from horoball.tables.schema import Schema
 
-__all__ = ["ArrayTable", "Batch", "Order", "Step", "Table", "digest", "held_out", "names_digest"]
-
 _NAMES = 1 << 16  # that are written out at a time
 
 

@@ -23,8 +23,6 @@ from horoball.tables.numbers import advice_for, check_finite, check_numbers
 from horoball.tables.schema import ReadOptions, choose
 from horoball.tables.table import ArrayTable, Table
 
-__all__ = ["read_numbers"]
-
 
 def read_numbers(source: Any, options: ReadOptions = ReadOptions(), *, gaps: bool = False) -> Table:  # noqa: B008
     """A table of numbers; see `horoball.tables.read`, which describes the sources and the options.

@@ -22,8 +22,6 @@ from horoball.tables.schema import ReadOptions, choose, some_names, with_index
 from horoball.tables.table import ArrayTable, Table
 from horoball.tables.uniform import read_numbers
 
-__all__ = ["VectorTable", "read_texts", "read_vectors"]
-
 
 def read_vectors(source: Any, column: str | None = None, options: ReadOptions = ReadOptions()) -> Table:  # noqa: B008
     """A table of vectors, all of one length, as float32; other columns are left aside.

@@ -12,8 +12,6 @@ from torch.distributions import Distribution, kl_divergence
 from horoball.distributions.mixture import as_prior, drawn_with_log_prob
 from horoball.distributions.normal import BallNormal
 
-__all__ = ["KL", "PRIOR_SHARE", "Elbo", "LatentModel", "elbo", "iwae", "log_likelihood"]
-
 # Decoded at a time: 12 MiB of logits for MNIST. From twice as much on, malloc may give the pages of every chunk back to
 # the system, which then takes a quarter of the time to hand them out again.
 _ROWS = 4096

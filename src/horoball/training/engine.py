@@ -15,8 +15,6 @@ from horoball.devices import free_memory, resolved
 from horoball.tables.scaling import Standardized
 from horoball.tables.table import ArrayTable, Batch, Order, Table
 
-__all__ = ["ResidentTable", "engine", "release", "resident", "summed"]
-
 
 @contextmanager
 def engine(device: str = "cpu", precision: Any = "32-true") -> Iterator[Any]:

@@ -33,8 +33,6 @@ from horoball.training.engine import engine, release, resident, summed
 from horoball.training.progress import Progress, Silent, early_end, warn_if_diverged, warn_if_unfinished
 from horoball.training.state import LAST, State, check_trained, load_best, restore, run_digest, save, save_best
 
-__all__ = ["Interrupted", "Objective", "Source", "StepLoss", "StepLosses", "run_loop"]
-
 _EVERY = 16  # steps between looks at a device that is not the CPU
 
 

@@ -14,23 +14,6 @@ from typing import Any, Protocol
 from horoball.storage.stores import StorePath
 from horoball.training.config import TrainConfig
 
-__all__ = [
-    "Bar",
-    "Cell",
-    "Lines",
-    "Progress",
-    "Scalars",
-    "Silent",
-    "check_scalars",
-    "counted",
-    "duration",
-    "early_end",
-    "shown",
-    "warn_if_diverged",
-    "warn_if_unfinished",
-    "watched",
-]
-
 _log = logging.getLogger("horoball")
 
 EVERY = 30.0  # seconds between lines

@@ -30,8 +30,6 @@ from horoball.tables.frames import columns_of_frame, index_of
 from horoball.tables.numbers import check_unmasked
 from horoball.trees.tree import Tree
 
-__all__ = ["Branch", "Difference", "HeldOut", "branches", "column_scale", "differences", "shown"]
-
 _ROWS = 2_000  # compared at most, drawn at random: time grows with their square
 _BLOCKS = 100  # sets of columns that are left out in turn; with fewer columns, one at a time
 _RARE = 0.01  # how often a column without a gap may seem to have one, at most

@@ -54,8 +54,6 @@ from scipy.stats import norm
 from horoball.hierarchy.delta import fixed_sample
 from horoball.trees.split import BETWEEN, Split, beyond
 
-__all__ = ["FLAT_ROWS", "KINDS", "SURE", "Chance", "FlatTables", "Judged", "Kind", "related_columns"]
-
 Kind = Literal["ellipsoid", "columns"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 FLAT_ROWS = 300  # of a flat table, at most

@@ -15,8 +15,6 @@ from urllib.request import Request, urlopen
 
 from horoball.trees.taxonomy import NameGroup
 
-__all__ = ["namer"]
-
 _ANSWER = 1 << 16  # bytes of an answer that are read: a name has a few
 _LONGEST = 80  # characters of a name
 _WORDS, _EXAMPLES, _EXAMPLE = 10, 5, 300  # that a question has, and characters of an example

@@ -21,8 +21,6 @@ from typing import Any, Literal, Protocol
 
 import numpy as np
 
-__all__ = ["Levels", "group_nodes", "level_sizes", "nested_groups"]
-
 Levels = int | Sequence[int] | Literal["auto"]
 
 _TIE = 1e-6  # where support does not tell, tight groups are better

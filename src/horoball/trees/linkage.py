@@ -36,22 +36,6 @@ from scipy.spatial.distance import pdist, squareform
 from horoball.geometry.ball import PoincareBall
 from horoball.trees.source import Leaves, distance_matrix
 
-__all__ = [
-    "METHODS",
-    "Candidate",
-    "Joined",
-    "Method",
-    "Root",
-    "average_linkage",
-    "candidates",
-    "center_radius",
-    "find_root",
-    "join",
-    "path_lengths",
-    "root_radius",
-    "rows_lie_along",
-]
-
 Method = Literal["gromov", "average"]
 METHODS: tuple[Method, ...] = get_args(Method)
 

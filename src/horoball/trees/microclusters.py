@@ -27,8 +27,6 @@ from torch import Tensor
 
 from horoball.trees.source import Draw, Source
 
-__all__ = ["MicroClusters", "micro_clusters", "nearest"]
-
 _PARTS = 16  # that rows are cut into at a time
 _ROUNDS = 6  # of k-means
 _KNOWN = 64  # rows for each micro-cluster that centers are found from

@@ -15,8 +15,6 @@ from torch import Tensor
 
 from horoball.trees.microclusters import micro_clusters, nearest
 
-__all__ = ["NEAR", "NearGroups"]
-
 NEAR = 8, 48  # cells that a row is compared with, and with how many if these are not enough to tell
 _OUTER = 4  # one in so many of them, the outermost, say what lies beyond
 _LEFT_OUT = 0.002  # share that may be

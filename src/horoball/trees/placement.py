@@ -39,8 +39,6 @@ from scipy.special import expit, logit
 from horoball.plugins import require_pandas
 from horoball.trees.near import NEAR, NearGroups
 
-__all__ = ["Placed", "Placer", "calibration_error"]
-
 _SHARPNESS = (0.05, 0.1, 0.2)  # τ, in units of the median squared distance
 _TEMPERATURES = tuple(np.geomspace(0.01, 0.5, 30).tolist())
 _HELD = 2_000  # rows that are placed as if they were new

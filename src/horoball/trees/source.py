@@ -23,8 +23,6 @@ from numpy.typing import ArrayLike
 from horoball.geometry.ball import PoincareBall
 from horoball.tables.cell_values import category_names
 
-__all__ = ["Draw", "Leaves", "Source", "distance_matrix"]
-
 _BLOCK = 256  # rows whose distances to all are in float64 at a time: a matrix more is not needed
 _FEW_COLUMNS = 10  # columns below which replicates draw rows as well
 

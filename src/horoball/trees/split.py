@@ -25,8 +25,6 @@ from typing import NamedTuple
 import numpy as np
 from scipy.stats import t
 
-__all__ = ["BETWEEN", "Split", "beyond", "main_split"]
-
 BETWEEN = 0.1  # of the rows may lie between two clusters
 _MIDDLE = 0.25  # of the way from mean to mean, to either side of its middle
 

@@ -38,8 +38,6 @@ from horoball.trees.source import Draw, Leaves, Source, distance_matrix
 from horoball.trees.split import Split, main_split
 from horoball.trees.tree import Tree
 
-__all__ = ["CONSENSUS", "FLAT_TABLES", "Branches", "Replicate", "Steps", "consensus", "leaf_spans", "log_distances"]
-
 CONSENSUS = "consensus"  # a method besides those that single distances are joined by; see `consensus`
 FLAT_TABLES = 19  # of each kind: the least p-value is 1/20
 Replicate = tuple[np.ndarray, np.ndarray | None]  # merges of a replicate's tree, and its leaves; None for all leaves

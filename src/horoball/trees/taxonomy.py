@@ -23,19 +23,6 @@ from horoball.trees.branches import differences
 from horoball.trees.levels import Levels, group_nodes
 from horoball.trees.tree import Tree
 
-__all__ = [
-    "LATER",
-    "MISSING",
-    "Group",
-    "NameGroup",
-    "Taxonomy",
-    "Words",
-    "columns_of",
-    "distinct",
-    "siblings_of",
-    "taxonomy",
-]
-
 NameGroup = Callable[[list[str], list[str]], str]  # texts of some members, words: a name
 
 LATER = "later"  # what a date says where it names a group, as in `signup = later`

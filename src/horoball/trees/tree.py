@@ -22,8 +22,6 @@ from horoball.trees.linkage import METHODS, Candidate, rows_lie_along
 from horoball.trees.split import Split
 from horoball.trees.verdict import LEVEL, Verdict, nesting
 
-__all__ = ["SHARED_CHANGE", "TREE_METHODS", "Tree", "newick", "quoted"]
-
 _SPECIAL = frozenset("()[]{}:;,'_\" \t\r\n")
 
 

@@ -28,8 +28,6 @@ from scipy.spatial.distance import cdist, pdist
 
 from horoball.hierarchy.delta import fixed_sample, four_point
 
-__all__ = ["ANSWERS", "LEVEL", "Answer", "Verdict", "nesting"]
-
 Answer = Literal["not detected", "clusters", "nested", "branching"]
 ANSWERS: tuple[Answer, ...] = get_args(Answer)  # each claims more than the one before
 

@@ -20,8 +20,6 @@ from torch import Tensor
 from horoball.geometry.ball import PoincareBall
 from horoball.vae.distances import NEAR, ChordPoints
 
-__all__ = ["Descent", "Pull", "Terms"]
-
 _LEAST = 1e-10  # floor of a squared chord: rounding leaves no digit of shorter ones
 _BLOCK = 1 << 17  # pairs at a time: buffers of half a megabyte
 

@@ -17,15 +17,6 @@ from horoball.geometry.ball import PoincareBall
 from horoball.geometry.curvature import root
 from horoball.geometry.kernels import asinh, looks_ahead, may_hold, wide
 
-__all__ = [
-    "NEAR",
-    "ChordPoints",
-    "DistanceTerm",
-    "NeighborTerm",
-    "PlaceTerm",
-    "chord_distance",
-]
-
 _TINY = 1e-30  # floor of a squared chord: the distance of a point to itself has no gradient
 _CENTER = 1e-12  # floor of a radius: the origin has a gradient too
 

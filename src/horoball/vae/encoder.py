@@ -22,18 +22,6 @@ from horoball.likelihoods.mixed import column_groups
 from horoball.nn.mlp import mlp
 from horoball.storage.settings import Range
 
-__all__ = [
-    "LATENT_RANGES",
-    "ColumnView",
-    "Conditioning",
-    "Encoder",
-    "Prior",
-    "check_family",
-    "network_input",
-    "one_hot",
-    "save_family",
-]
-
 # What the space of any model can be like. Only √c·prior_scale matters: to shrink the space is to raise its curvature.
 LATENT_RANGES = {
     "d": Range(1, 4096, "2 draws a map, 5 to 20 suit a density."),

@@ -41,8 +41,6 @@ if TYPE_CHECKING:  # trees are imported when one is asked for: a fit needs none
     from horoball.trees.tree import Tree
     from horoball.viewer.disc import View
 
-__all__ = ["PoincareVAE"]
-
 _NAMES = {"d": "n_components", "validation": "validation_fraction"}  # of settings, where scikit-learn has others
 _SHOWN, _SHOWN_ROWS = 12, 50_000  # columns that a map holds unasked, and of how many rows: some 5 MB
 _DRAWS = 20  # replicates of a tree that is made for its groups

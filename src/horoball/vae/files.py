@@ -31,22 +31,6 @@ from horoball.trees.tree import Tree
 from horoball.vae.run import Run
 from horoball.vae.tree import table_points
 
-__all__ = [
-    "ABOUT",
-    "ENDINGS",
-    "ROWS",
-    "TREE_ENDINGS",
-    "check_ending",
-    "check_tree_ending",
-    "embed_file",
-    "embed_folder",
-    "place_file",
-    "place_folder",
-    "places_table",
-    "write_table",
-    "write_tree",
-]
-
 ABOUT = "_embedding.json"  # readers of Parquet folders leave out what begins so
 _OLD_ABOUT = "embedding.json"  # its name until version 0.2
 _ABOUT_PLACES = "_places.json"

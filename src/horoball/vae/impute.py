@@ -35,8 +35,6 @@ from horoball.vae.files import write_table
 from horoball.vae.residuals import Given, NormalColumns, given_observed
 from horoball.vae.run import Run
 
-__all__ = ["impute", "write_filled"]
-
 _ROWS = 256  # at a time
 
 

@@ -21,17 +21,6 @@ from horoball.training.progress import counted
 from horoball.vae.descent import Descent, Terms
 from horoball.vae.distances import DistanceTerm
 
-__all__ = [
-    "LANDMARKS",
-    "Surveyed",
-    "in_medians",
-    "layout",
-    "rise_and_fall",
-    "searches_all_pairs",
-    "surveyed",
-    "with_landmarks",
-]
-
 _WARMUP = 0.05  # part of the steps in which the rate rises
 _LAST = 0.02  # what is left of it at the end
 

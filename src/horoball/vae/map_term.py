@@ -44,8 +44,6 @@ from horoball.vae.layout import (
 from horoball.vae.model import VAE
 from horoball.vae.run import Run
 
-__all__ = ["SampledTable", "head_start", "with_map_term", "with_sample"]
-
 _SAMPLE = 8192  # rows: a search in them takes about as long as a step
 _NEAREST = 15  # rows of the sample that a geodesic may begin with
 

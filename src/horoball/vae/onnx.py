@@ -26,8 +26,6 @@ from horoball.storage.whole import whole_file
 from horoball.tables.scaling import standardized
 from horoball.vae.run import Run
 
-__all__ = ["ABOUT", "OUTPUTS", "EncoderProgram", "export"]
-
 ABOUT = "horoball"  # where a file says how to use it
 OUTPUTS = ("z", "radius", "scale", "valid")
 _SUFFIXES = (".onnx", ".pt2")

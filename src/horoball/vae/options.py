@@ -28,22 +28,6 @@ from horoball.vae.kinds import TABLES, Kind, kind_named, kind_of
 from horoball.vae.model import OWN, ModelConfig, ModelFields
 from horoball.vae.parts import OUTSIDE
 
-__all__ = [
-    "TableRecord",
-    "cell_epochs",
-    "check_options",
-    "check_storable",
-    "curvature_fields",
-    "distance_weight",
-    "map_hidden",
-    "map_weight",
-    "pace",
-    "prior_fields",
-    "split_options",
-    "stored_options",
-    "table_fit",
-]
-
 
 @dataclass(frozen=True, kw_only=True)
 class TableRecord(FitRecord):

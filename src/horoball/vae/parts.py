@@ -27,25 +27,6 @@ from torch.distributions import Distribution
 from horoball.geometry.manifold import MANIFOLDS, Manifold, check_manifold
 from horoball.plugins import Registry, lacking
 
-__all__ = [
-    "DECODERS",
-    "ENCODERS",
-    "OUTSIDE",
-    "PRIORS",
-    "Decoder",
-    "Encoder",
-    "GivenPrior",
-    "Parts",
-    "Prior",
-    "check_part",
-    "check_spec",
-    "made",
-    "named",
-    "register_decoder",
-    "register_encoder",
-    "register_prior",
-]
-
 
 class Encoder(Protocol):
     """A module from rows to posteriors, or, as the network of `vae.Encoder`, to the numbers that one is made from."""

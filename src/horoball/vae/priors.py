@@ -14,8 +14,6 @@ from horoball.distributions.product import family_on
 from horoball.geometry.manifold import held
 from horoball.vae.parts import register_prior
 
-__all__ = ["MixturePrior", "VampPrior"]
-
 _ONE = 0.5413  # what softplus makes 1 of
 
 

@@ -23,22 +23,6 @@ from horoball.likelihoods.mixed import Mixed, Product
 from horoball.tables.schema import some_names
 from horoball.vae.model import VAE
 
-__all__ = [
-    "MOST",
-    "RESIDUALS",
-    "RESIDUAL_ROWS",
-    "FarRowWarning",
-    "Given",
-    "NormalColumns",
-    "even_columns",
-    "expected_covariance",
-    "far_report",
-    "filled_points",
-    "given_observed",
-    "residual_covariance",
-    "stored_residuals",
-]
-
 
 def even_columns(points: Tensor, owners: Tensor) -> Tensor:
     """Rows whose columns have variance 1 at most: the sum over a column's numbers, as a category has several.

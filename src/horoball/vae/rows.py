@@ -24,8 +24,6 @@ from horoball.tables.schema import ReadOptions, choose
 from horoball.tables.table import ArrayTable, Table
 from horoball.vae.run import Run
 
-__all__ = ["ShownInNotebooks", "TakesRows"]
-
 _log = logging.getLogger("horoball")
 
 

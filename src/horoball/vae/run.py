@@ -29,8 +29,6 @@ from horoball.vae.options import TableRecord, check_storable
 from horoball.vae.residuals import RESIDUALS, far_report, filled_points, stored_residuals
 from horoball.vae.start import Start
 
-__all__ = ["Evaluation", "Run"]
-
 _GIVEN = "rows.given"  # what rows of the fit are conditioned on, in a file
 _TOLD = 64  # rows of `evaluate` between two calls of `told`
 

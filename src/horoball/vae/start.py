@@ -24,8 +24,6 @@ from horoball.tables.table import Table
 from horoball.vae.encoder import Encoder, network_input, one_hot
 from horoball.vae.model import VAE, Decoder, ModelFields
 
-__all__ = ["Start", "mixed_start", "observed_fields", "start_at_category_means", "uniform_scaler", "uniform_start"]
-
 _log = logging.getLogger("horoball")
 
 

@@ -31,8 +31,6 @@ from horoball.vae.residuals import RESIDUAL_ROWS, residual_covariance
 from horoball.vae.run import Run
 from horoball.vae.start import start_at_category_means
 
-__all__ = ["TableObjective", "fit", "train"]
-
 
 class TableObjective(nn.Module):
     """Minus the bound and its parts, all summed over rows; a map adds a term, times `distance_weight`."""

@@ -24,8 +24,6 @@ from horoball.viewer.payload import Column, Payload, add_column, make_column, ma
 if TYPE_CHECKING:
     from horoball.trees.tree import Tree
 
-__all__ = ["MOST_COMPARED", "add_compared", "cells_of", "coarse", "compared_columns"]
-
 MOST_COMPARED = 60  # columns that a page holds unasked: more than anyone reads, even where there is room
 _LEVELS = 128  # steps of a column; after compression seven bits take less room than eight, and means need no more
 _GAP = 255  # the code of a missing value

@@ -20,22 +20,6 @@ import numpy as np
 from horoball.tables.cell_values import is_missing
 from horoball.trees.tree import Tree
 
-__all__ = [
-    "Column",
-    "Payload",
-    "add_column",
-    "add_edges",
-    "add_levels",
-    "add_points",
-    "add_scale",
-    "add_tree",
-    "make_atlas",
-    "make_column",
-    "make_columns",
-    "png",
-    "smallest",
-]
-
 _SIDE = 4096  # pixels of a sheet's side: every browser decodes that
 _THUMB = 64  # pixels of a thumbnail's side, at most
 

@@ -45,18 +45,6 @@ from horoball.viewer.payload import (
     make_columns,
 )
 
-__all__ = [
-    "SCRIPTS",
-    "TREE_SCRIPTS",
-    "View",
-    "coordinates_of",
-    "document",
-    "frame_policy",
-    "safe_json",
-    "tree_page",
-    "view_points",
-]
-
 # In the order of use: they share one scope.
 SCRIPTS = (
     "mobius.js",

@@ -19,8 +19,6 @@ from horoball.trees.tree import Tree
 from horoball.vae.run import Run
 from horoball.viewer.points import View, view_points
 
-__all__ = ["file_columns", "graph_page", "model_of", "run_page", "shape_of", "view_run"]
-
 
 def view_run(
     run: Run,
