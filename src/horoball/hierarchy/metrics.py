@@ -11,7 +11,6 @@ import torch
 from numpy.typing import ArrayLike
 from scipy.cluster.hierarchy import linkage
 from scipy.spatial.distance import squareform
-from scipy.stats import rankdata
 from torch import Tensor
 
 from horoball.geometry.ball import PoincareBall
@@ -65,6 +64,8 @@ def distortion(data: Space, embedding: Space, *, sources: int = 500, seed: int =
         used = (d > 0) & np.isfinite(d) & (rows[:, None] != everything)
         before.append(d[used])
         after.append(embedding.between(rows, everything)[used])
+    from scipy.stats import rankdata  # which takes most of a second to import, and only this needs it
+
     d, image = np.concatenate(before), np.concatenate(after)
     ratio = image / d
     if not ratio.any():

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.stats import binom, t
+from scipy.special import bdtr, stdtrit
 from torch import Tensor
 
 from horoball.tables.cell_values import category_names
@@ -156,7 +156,7 @@ class HeldOut:
                 return False
             a, b = sorted((z[here & half].mean(), z[both & ~here & half].mean()))
             rows += np.histogram(z[near & ~half], a + (b - a) * np.array([-0.25, 0.25, 0.75, 1.25]))[0]
-        return bool(binom.cdf(rows[1], rows[1] + min(rows[0], rows[2]), 0.5) <= _RARE)
+        return bool(bdtr(rows[1], rows[1] + min(rows[0], rows[2]), 0.5) <= _RARE)
 
 
 def column_scale(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -205,7 +205,7 @@ def _intervals(here: np.ndarray, beside: np.ndarray, least: int = 2) -> tuple[np
         within = np.where(within > _ROUNDING, within, gap**2 / (n + m))
         d = np.where(few | (np.abs(gap) < _ROUNDING), 0.0, gap / np.sqrt(within))
         # Student's t for the means, at d = 0; the normal quantile for the standard deviation that d is divided by.
-        mean, scale = t.ppf(0.975, free) * np.sqrt(1 / n + 1 / m), 1.96 * d / np.sqrt(2 * (n + m))
+        mean, scale = stdtrit(free, 0.975) * np.sqrt(1 / n + 1 / m), 1.96 * d / np.sqrt(2 * (n + m))
         reach = np.where(few, np.inf, np.hypot(mean, scale))
     return d, d - reach, d + reach
 

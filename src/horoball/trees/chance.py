@@ -49,7 +49,7 @@ from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 from scipy.spatial.distance import cdist
-from scipy.stats import norm
+from scipy.special import ndtr, ndtri
 
 from horoball.hierarchy.delta import fixed_sample
 from horoball.trees.split import BETWEEN, Split, beyond
@@ -163,7 +163,7 @@ class FlatTables:
         if not self._correlated:
             return np.eye(x.shape[1])
         rank = np.stack([np.lexsort((self._rng.random(n), column)).argsort() for column in x.T], 1)
-        scores = norm.ppf((rank + 0.5) / n)
+        scores = ndtri((rank + 0.5) / n)
         if x.shape[1] > _RAISED or not self._few_values.any():
             return _principal(scores - scores.mean(0))
         return _raised(x, self._rng)
@@ -217,25 +217,38 @@ def _one_mode(ordered: np.ndarray) -> np.ndarray:
     rank = (np.arange(len(ordered)) + 0.5) / len(ordered)
     some = np.unique(np.linspace(0, len(ordered) - 1, _KNOTS).astype(np.int64))
     value, share = ordered[some], rank[some]
+    modes = range(0, len(some), _KNOTS // _MODES)
+    convex = _convex(value, share, [mode + 1 for mode in modes])
+    concave = _convex(-value[::-1], -share[::-1], [len(some) - mode for mode in modes])  # seen from the other end
     best, least = share, np.inf
-    for mode in range(0, len(some), _KNOTS // _MODES):
-        made = np.append(_convex(value[: mode + 1], share[: mode + 1])[:-1], -_convex(value[mode:], -share[mode:]))
+    for mode, left, right in zip(modes, convex, reversed(concave), strict=True):
+        made = np.append(left[:-1], -right[::-1])
+        tied = np.searchsorted(value, value[mode], "right")
+        made[mode:tied] = share[tied - 1]  # values that repeat at the mode are a step up
         apart = np.abs(made - share).max()
         if apart < least:
             best, least = made, apart
     return np.interp(rank, best, value)
 
 
-def _convex(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """The largest convex function below points of non-decreasing x, at these."""
+def _convex(x: np.ndarray, y: np.ndarray, many: Sequence[int]) -> list[np.ndarray]:
+    """The largest convex function below the first points of non-decreasing x, at these, for so many first points.
+
+    One pass over the points is enough for all of them: the hull of some is made from that of fewer.
+    """
+    wanted, made = set(many), []
     hull: list[int] = []
-    for at in range(len(x)):
-        while len(hull) > 1 and (y[hull[-1]] - y[hull[-2]]) * (x[at] - x[hull[-2]]) >= (y[at] - y[hull[-2]]) * (
-            x[hull[-1]] - x[hull[-2]]
-        ):
+    xs, ys = x.tolist(), y.tolist()
+    for at, (right, high) in enumerate(zip(xs, ys, strict=True)):
+        while len(hull) > 1:
+            a, b = hull[-2:]
+            if (ys[b] - ys[a]) * (right - xs[a]) < (high - ys[a]) * (xs[b] - xs[a]):
+                break
             hull.pop()
         hull.append(at)
-    return np.interp(x, x[hull], y[hull])
+        if at + 1 in wanted:
+            made.append(np.interp(x[: at + 1], x[hull], y[hull]))
+    return made
 
 
 def _raised(x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -252,7 +265,7 @@ def _raised(x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         factors /= np.maximum(np.linalg.norm(factors, axis=1, keepdims=True), 1e-12)
         if step == _STEPS:
             break
-        place = np.minimum((norm.cdf(g @ factors.T) * n).astype(np.int64), n - 1)
+        place = np.minimum((ndtr(g @ factors.T) * n).astype(np.int64), n - 1)
         made = np.take_along_axis(ordered, place, 0)
         deviation = made.std(0)
         made = (made - made.mean(0)) / np.where(deviation > 0, deviation, 1.0)

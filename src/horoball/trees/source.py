@@ -118,14 +118,23 @@ def _apart(d: np.ndarray, within: np.ndarray | None) -> np.ndarray:
 
 def _shared_distances(x: np.ndarray) -> np.ndarray:
     """Distances over the columns that two rows have, scaled up to all columns."""
-    known = (~np.isnan(x)).astype(np.float64)
-    value = np.where(known > 0, x, 0.0)
-    shared = known @ known.T
-    square = (value**2) @ known.T
-    square = square + square.T - 2 * value @ value.T
+    known = ~np.isnan(x)
+    there, value = known.astype(np.float64), np.where(known, x, 0.0)
+    shared = known.astype(np.float32)
+    shared = shared @ shared.T  # whole numbers, exact
+    square = np.square(value) @ there.T
+    d = value @ value.T
+    d *= -2
+    d += square
+    d += square.T
+    np.maximum(d, 0.0, out=d)
+    d *= x.shape[1]
     with np.errstate(invalid="ignore", divide="ignore"):
-        d = np.sqrt(np.maximum(square, 0.0) * (x.shape[1] / shared))
-    d[shared == 0] = d[shared > 0].mean()
+        d /= shared
+    np.sqrt(d, out=d)
+    none = shared == 0
+    if none.any():
+        d[none] = d[~none].mean()
     np.fill_diagonal(d, 0.0)
     return d.astype(np.float32)
 

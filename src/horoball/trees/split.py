@@ -23,7 +23,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from scipy.stats import t
+from scipy.special import stdtr
 
 BETWEEN = 0.1  # of the rows may lie between two clusters
 _MIDDLE = 0.25  # of the way from mean to mean, to either side of its middle
@@ -95,4 +95,4 @@ def beyond(share: float, flat: Sequence[float]) -> float:
     count, spread = len(flat), float(np.std(flat, ddof=1))
     if spread == 0:
         return 1.0  # of equal flat tables nothing can be said
-    return float(t.sf((share - np.mean(flat)) / (spread * np.sqrt(1 + 1 / count)), count - 1))
+    return float(stdtr(count - 1, -(share - np.mean(flat)) / (spread * np.sqrt(1 + 1 / count))))

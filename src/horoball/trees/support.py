@@ -73,6 +73,9 @@ class Branches:
         self.first, self.last = first[:-1], last[:-1]
         self.place = np.empty(self.leaves, np.int64)
         self.place[order] = np.arange(self.leaves)
+        ranges = self.first * (self.leaves + 1) + self.last  # a number for each
+        self._sorted = ranges.argsort()
+        self._ranges = ranges[self._sorted]
         self.size = self.last - self.first  # in leaves, or their mean number of rows
         if weight is not None:
             until = np.concatenate([[0], np.cumsum(weight[order])])
@@ -100,7 +103,10 @@ class Branches:
         bounds, padded = np.column_stack([first, last]).ravel(), np.append(place, 0)
         low, high = np.minimum.reduceat(padded, bounds)[::2], np.maximum.reduceat(padded, bounds)[::2] + 1
         exact = high - low == last - first
-        same = np.isin(self.first * (self.leaves + 1) + self.last, (low * (self.leaves + 1) + high)[exact])
+        found = (low * (self.leaves + 1) + high)[exact]
+        at = np.minimum(np.searchsorted(self._ranges, found), len(self._ranges) - 1)
+        same = np.zeros(len(self.first), bool)
+        same[self._sorted[at[self._ranges[at] == found]]] = True
         if leaves is None:
             back, part = same, np.ones_like(same)
         few = 2 if self.weight is not None or leaves is not None else _EXACT
@@ -313,19 +319,30 @@ class Steps:
         jobs = 1 if leaves < _PARALLEL else workers_within(_BUDGET, _MATRICES * leaves**2, most=self.jobs)
         some = source.few_columns and not self.leaves.grouped and isinstance(self.root, str)
         some = some and self.method != CONSENSUS  # which is made of all leaves
+        drawn = self._drawn(source, draws, rng, some)
+        if jobs == 1:  # of small trees the hand-over to a thread would take as long as a part of the work
+            yield from (self._replicate(*one) for one in drawn)
+            return
         waiting: deque[Future[tuple[Joined, np.ndarray | None]]] = deque()
         with ThreadPoolExecutor(jobs) as pool:
-            for _ in range(draws):
-                (points, within), places = source.replicate(rng, self.leaves.rows), None
-                if self.leaves.grouped:
-                    points = points[self.leaves.again(rng)]
-                elif some:
-                    places = np.sort(rng.choice(len(points), max(3, round(_SHARE * len(points))), replace=False))
-                waiting.append(pool.submit(self._replicate, points, source.c, within, places))
+            for one in drawn:
+                waiting.append(pool.submit(self._replicate, *one))
                 if len(waiting) >= jobs:
                     yield waiting.popleft().result()
             while waiting:
                 yield waiting.popleft().result()
+
+    def _drawn(
+        self, source: Source, draws: int, rng: np.random.Generator, some: bool
+    ) -> Iterator[tuple[np.ndarray, float | None, np.ndarray | None, np.ndarray | None]]:
+        """What each replicate is made of: its points, their curvature, the variances within, and some of the leaves."""
+        for _ in range(draws):
+            (points, within), places = source.replicate(rng, self.leaves.rows), None
+            if self.leaves.grouped:
+                points = points[self.leaves.again(rng)]
+            elif some:
+                places = np.sort(rng.choice(len(points), max(3, round(_SHARE * len(points))), replace=False))
+            yield points, source.c, within, places
 
     def _replicate(
         self, points: np.ndarray, c: float | None, within: np.ndarray | None, places: np.ndarray | None

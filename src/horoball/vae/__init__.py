@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING, Any
 from horoball.vae import priors as _priors  # noqa: F401  which register themselves
 from horoball.vae.distances import DistanceTerm, NeighborTerm, PlaceTerm
 from horoball.vae.encoder import Conditioning, Encoder, Prior
-from horoball.vae.estimator import PoincareVAE
 from horoball.vae.model import VAE, Decoder, ModelConfig
 from horoball.vae.train import fit
 
 if TYPE_CHECKING:
+    from horoball.vae.estimator import PoincareVAE
     from horoball.vae.onnx import OUTPUTS, export
 
 __all__ = [
@@ -30,9 +30,13 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Import the export when it is asked for: no fit needs it."""
-    if name not in ("OUTPUTS", "export"):
+    """Import the estimator and the export when they are asked for: not all need what they import."""
+    if name not in ("OUTPUTS", "PoincareVAE", "export"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name == "PoincareVAE":
+        from horoball.vae.estimator import PoincareVAE
+
+        return PoincareVAE
     from horoball.vae import onnx
 
     return getattr(onnx, name)
