@@ -6,7 +6,9 @@ One store is the memory of this process, the other a server that speaks S3's pro
 from __future__ import annotations
 
 import inspect
+import io
 import json
+import threading
 import typing
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -15,6 +17,8 @@ from typing import Any
 import fsspec
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import typer
 from typer.models import OptionInfo
@@ -23,7 +27,7 @@ import horoball as hb
 from horoball.cli import app
 from horoball.neighbors import Index
 from horoball.storage.stores import located
-from horoball.tables import read
+from horoball.tables import read, row_groups
 from horoball.training import TrainConfig
 from horoball.vae import export
 from horoball.vae.files import embed_folder
@@ -251,3 +255,23 @@ def test_credentials_are_never_printed(store: Callable[[str], str], monkeypatch:
 def test_a_local_path_is_no_url(path: str) -> None:
     assert type(located(path)) is type(Path())
     assert str(located(path)) == str(Path(path))
+
+
+def test_small_files_are_read_once_each_and_several_at_once(s3_server: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    system, streamed = fsspec.filesystem("s3"), row_groups._stream
+    content = io.BytesIO()
+    pq.write_table(pa.table({"a": [1.0, 2.0], "kind": ["x", "y"]}), content)
+    system.pipe({f"bucket/many/{number:02d}.parquet": content.getvalue() for number in range(40)})
+    opened: list[str] = []
+    together = threading.Barrier(8, timeout=30)  # passed by eight files at a time, or by none
+
+    def stream(path: str) -> Any:
+        opened.append(path)
+        if len(opened) <= 8:
+            together.wait()
+        return streamed(path)
+
+    monkeypatch.setattr(row_groups, "_stream", stream)
+    table = read("s3://bucket/many")
+    assert sum(len(block) for block in table.blocks()) == 80
+    assert len(opened) == 2 * 40  # for what the columns are, and for the rows

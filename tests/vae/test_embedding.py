@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -58,10 +60,13 @@ def test_a_folder_holds_every_row_once(run: Run, source: Path, tmp_path: Path, r
     table = read(source, ids="key", streamed=True, kind="numbers")
     last: dict[int, tuple[int, int]] = {}
     for rank in reversed(range(ranks)):
+        assert not (folder / "_SUCCESS").exists()
         embed_folder(
             run, table, folder, rows=rows, rank=rank, ranks=ranks, told=lambda *now, rank=rank: last.update({rank: now})
         )
     assert sum(done for done, _ in last.values()) == 1000
+    parts = len(list(folder.glob("*.parquet")))
+    assert json.loads((folder / "_SUCCESS").read_text()) == {"rows": 1000, "files": parts}
     assert all(done == of for done, of in last.values())
     files = sorted(folder.glob("*.parquet"))
     assert all(pq.read_metadata(file).num_rows >= min(rows, 1000) for file in files[:-1])
@@ -161,6 +166,7 @@ def test_files_of_another_embedding_and_damaged_ones_are_written_again(run: Run,
         first.write_bytes(content)
         assert embed_folder(run, ArrayTable(x, list("abcd")), mine, rows=50) == 50
         assert first.read_bytes() == kept
+        assert (mine / "_SUCCESS").exists()
     assert embed_folder(run, ArrayTable(x, list("abcd")), mine, rows=50) == 0
 
 
@@ -178,9 +184,14 @@ def test_a_killed_command_goes_on_without_a_row_too_many_or_too_few(run: Run, tm
     first.wait()
     assert 3 <= len(list(out.glob("*.parquet"))) < 100
     ranks = [
-        subprocess.Popen(command, cwd=tmp_path, env=os.environ | {"RANK": str(rank), "WORLD_SIZE": "2"})
+        subprocess.Popen(command, cwd=tmp_path, env=os.environ | {"RANK": str(rank), "WORLD_SIZE": "2"}, stderr=-1)
         for rank in range(2)
     ]
-    assert [rank.wait() for rank in ranks] == [0, 0]
+    assert not (out / "_SUCCESS").exists()
+    said = [rank.communicate()[1].decode() for rank in ranks]
+    assert [rank.returncode for rank in ranks] == [0, 0], said
+    counts = [re.search(rf"([0-9,]+) rows written by process {rank + 1} of 2: out", said[rank]) for rank in range(2)]
+    assert 0 < sum(int(count[1].replace(",", "")) for count in counts if count) <= 400_000 - 3 * 4_000
+    assert json.loads((out / "_SUCCESS").read_text()) == {"rows": 400_000, "files": 100}
     rows = [row for file in sorted(out.glob("*.parquet")) for row in pq.read_table(file)["row"].to_pylist()]
     assert rows == list(range(400_000))

@@ -156,6 +156,11 @@ def rank_of(output: Path) -> tuple[int, int]:
     return rank, ranks
 
 
+def by_rank(rank: int, ranks: int) -> str:
+    """Who has written rows, if there are others who write, too."""
+    return f" by process {rank + 1} of {ranks}" if ranks > 1 else ""
+
+
 def check_outputs(
     *files: Path, force: bool, reads: Sequence[str | Path | None] = (), run: Path | None = None, command: str = ""
 ) -> None:

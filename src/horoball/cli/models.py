@@ -31,6 +31,7 @@ from horoball.cli.arguments import (
     TableFile,
     TableKind,
     VectorColumn,
+    by_rank,
     check_outputs,
     check_page,
     column_kinds,
@@ -95,7 +96,7 @@ def embed(
     else:
         with bar("Rows", "Complete files stay; the same command resumes.", quiet=quiet) as told:
             rows = embed_folder(fitted, table, output, rows=file_rows, rank=rank, ranks=ranks, told=told)
-    say(f"{rows:,} rows written: {output}")
+    say(f"{rows:,} rows written{by_rank(rank, ranks)}: {output}", every_rank=True)
 
 
 @app.command()

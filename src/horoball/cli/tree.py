@@ -21,6 +21,7 @@ from horoball.cli.arguments import (
     Seed,
     TableKind,
     VectorColumn,
+    by_rank,
     check_outputs,
     given_path,
     rank_of,
@@ -259,7 +260,9 @@ def place(
     if not output.suffix:
         with bar("Rows", "Complete files stay; the same command resumes.", quiet=quiet) as told:
             rows = place_folder(fitted, placer, table, output, held, rows=file_rows, rank=rank, ranks=ranks, told=told)
-        say(f"{rows:,} rows written; a place holds the truth with a probability of at least {held:g}: {output}")
+        who = by_rank(rank, ranks)
+        said = f"{rows:,} rows written{who}; a place holds the truth with a probability of at least {held:g}: {output}"
+        say(said, every_rank=True)
         return
     rows, below = place_file(fitted, placer, table, output, held, threshold)
     if threshold is not None:

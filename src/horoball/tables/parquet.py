@@ -63,9 +63,9 @@ def read_parquet(path: str, options: ReadOptions) -> Table:
     """
     from horoball.tables.listing import parquet_files  # tables in memory do not need it
 
-    files = parquet_files(path)
-    names = list(ParquetFiles(files).open(0).schema_arrow.names)
-    chosen = choose(names, with_index(options, names, files[0]), files[0])
+    files = ParquetFiles(parquet_files(path))
+    names, first = list(files.schemas()[0].names), files.paths[0]
+    chosen = choose(names, with_index(options, names, first), first)
     table = ParquetTable(files, chosen.label, chosen.ids, None if options.columns is None else chosen.features)
     table.name_column = chosen.name_column
     streamed = table.decoded_bytes() > most_in_memory() if options.streamed == "auto" else options.streamed
@@ -76,7 +76,7 @@ class ParquetTable(StreamedTable):
     """One or more Parquet files of numbers, on any file system that fsspec knows.
 
     Args:
-        paths: Paths or URLs of the files.
+        paths: Paths or URLs of the files, or the files.
         label: Name of a column to keep aside.
         ids: Name of a column that holds the rows' names, of text or of numbers.
         columns: Names of the features, in their order; all that are left without it.
@@ -94,15 +94,17 @@ class ParquetTable(StreamedTable):
 
     def __init__(
         self,
-        paths: Sequence[str],
+        paths: Sequence[str] | ParquetFiles,
         label: str | None = None,
         ids: str | None = None,
         columns: Sequence[str] | None = None,
         texts: Sequence[str] = (),
     ) -> None:
+        like = paths if isinstance(paths, ParquetFiles) else None
+        paths = paths.paths if isinstance(paths, ParquetFiles) else paths
         if not paths:
             raise ValueError("Expected at least one Parquet file, got none.")
-        self._files = ParquetFiles(paths, texts)
+        self._files = ParquetFiles(paths, texts, like)
         self._ends: dict[int, tuple[Any, Any]] | None = None  # what readers note of their columns
         self._units: list[Stretch] = []
         schemas, aside = self._files.schemas(), [name for name in (label, ids) if name is not None]
@@ -110,14 +112,14 @@ class ParquetTable(StreamedTable):
         self._schema = common_schema(schemas, paths, {*self.columns, *aside})
         check_single((self._schema.field(name) for name in aside), paths[0])
         for number, path in enumerate(paths):
-            file = self._files.open(number)
+            footer = self._files.footer(number)
             if number:
-                self._features(file.schema_arrow, aside, path, columns)
-            groups = range(file.metadata.num_row_groups)
-            units = [Stretch(number, g, file.metadata.row_group(g).num_rows, first=0, whole=True) for g in groups]
+                self._features(schemas[number], aside, path, columns)
+            groups = range(footer.num_row_groups)
+            units = [Stretch(number, g, footer.row_group(g).num_rows, first=0, whole=True) for g in groups]
             if any(unit.rows < 0 for unit in units):
                 raise ValueError(f"{path} is damaged: a row group has less than no rows. Use another copy.")
-            if sum(unit.rows for unit in units) != file.metadata.num_rows:
+            if sum(unit.rows for unit in units) != footer.num_rows:
                 raise ValueError(f"{path} is damaged: its row groups have other rows than it says. Use another copy.")
             self._units += [unit for unit in units if unit.rows]
         self.label, self.ids = label, ids
@@ -133,7 +135,7 @@ class ParquetTable(StreamedTable):
         Sizes of single columns are not asked for: pyarrow ends the process if their description is damaged.
         """
         aside = any(name is not None for name in (self.label, self.ids))
-        footers = [self._files.open(number).metadata for number in range(len(self._files.paths))] if aside else []
+        footers = [self._files.footer(number) for number in range(len(self._files.paths))] if aside else []
         groups = (footer.row_group(number) for footer in footers for number in range(footer.num_row_groups))
         return 4 * self.rows * self.features + sum(max(0, group.total_byte_size) for group in groups)
 
@@ -265,10 +267,11 @@ def profile_parquet(
 
     paths = parquet_files(path)
     opened = ParquetFiles(paths)
-    first = opened.open(0).schema_arrow
+    schemas = opened.schemas()
+    first = schemas[0]
     chosen = features(list(first.names))
-    common = common_schema(opened.schemas(), paths, set(chosen))
-    files = ParquetFiles(paths, _texts(common))
+    common = common_schema(schemas, paths, set(chosen))
+    files = ParquetFiles(paths, _texts(common), opened)
 
     def batches() -> Any:
         for number in range(len(files.paths)):
@@ -312,16 +315,16 @@ class MixedParquetTable(ParquetTable):
     def __init__(self, path: str, schema: Schema, options: ReadOptions) -> None:
         from horoball.tables.listing import parquet_files
 
-        files = parquet_files(path)
-        opened = ParquetFiles(files)
-        names = list(opened.open(0).schema_arrow.names)
+        opened = ParquetFiles(parquet_files(path))
+        files, schemas = opened.paths, opened.schemas()
+        names = list(schemas[0].names)
         self._source = [column.name for column in schema.used]
         found = with_index(options._replace(columns=self._source), names, path)
         chosen = choose(names, found, path)
         leveled = {column.name for column in schema.used if column.levels}
-        common = common_schema(opened.schemas(), files, leveled) if leveled else ()
+        common = common_schema(schemas, files, leveled) if leveled else ()
         texts = [name for name in _texts(common) if name in leveled]
-        super().__init__(files, chosen.label, chosen.ids, self._source, texts)
+        super().__init__(opened, chosen.label, chosen.ids, self._source, texts)
         self.name_column, self.schema, self.columns = chosen.name_column, schema, schema.names
         self.unseen = Unseen()
 

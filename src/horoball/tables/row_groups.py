@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
@@ -13,13 +14,13 @@ import numpy as np
 
 from horoball.tables.limits import Budget, check_rows, parsing, spend_shared
 from horoball.tables.parquet_files import LOOKED_THROUGH, Chunk, check_pages
+from horoball.tables.partitions import partitioned, values_of, with_values
 
 _OPEN = 8  # files kept open: systems allow some hundred, and the footer of a large file takes megabytes
 _BUFFER = 1 << 12  # bytes read at once from a column of a large group; without it, all of its bytes would be
-
-
-_AT_ONCE = 16  # footers that are asked for at once
+_AT_ONCE = 16  # files that are asked for at once
 _FOOTERS = 1 << 12  # files whose footers are kept: some kilobytes each, or megabytes
+_HELD = 1 << 28  # bytes of small files that are kept whole
 
 
 def _stream(path: str) -> Any:
@@ -53,14 +54,17 @@ class ParquetFiles:
         paths: Paths or URLs, on any file system that fsspec knows.
         texts: Columns of text that are read as the dictionaries and codes that files hold, which is several times
             faster than reading every text.
+        like: The same files, of which some may have been read ahead.
     """
 
-    def __init__(self, paths: Sequence[str], texts: Sequence[str] = ()) -> None:
+    def __init__(self, paths: Sequence[str], texts: Sequence[str] = (), like: ParquetFiles | None = None) -> None:
         self.paths, self.texts = list(paths), list(texts)
         self.lock = threading.Lock()  # a file is read by one thread at a time
         self._open: OrderedDict[tuple[int, int], Any] = OrderedDict()
         self._chunks: dict[int, list[list[Chunk] | None] | None] = {}
-        self._footers: dict[int, Any] = {}  # read ahead, of files that take long to open
+        # Read ahead, of files that take long to open: footers, and small files whole.
+        self._footers: dict[int, Any] = {} if like is None else like._footers
+        self._held: dict[int, bytes] = {} if like is None else like._held
 
     def __getstate__(self) -> tuple[list[str], list[str]]:
         return self.paths, self.texts
@@ -72,12 +76,11 @@ class ParquetFiles:
         """The file of that number; with a buffer, column chunks are not read whole."""
         import pyarrow.parquet as pq
 
-        from horoball.tables.partitions import partitioned, values_of
-
         key = (number, buffer)
         if key not in self._open:
             with _readable(f"{self.paths[number]} is not a Parquet file, or not a whole one"):
-                stream = _stream(self.paths[number])
+                held = self._held.get(number)
+                stream = _stream(self.paths[number]) if held is None else io.BytesIO(held)
                 # With pre_buffer a file keeps the bytes of its last row group for as long as it is open. Bytes that
                 # have changed are found where the writer has left checksums.
                 options: dict[str, Any] = {"pre_buffer": False, "page_checksum_verification": True}
@@ -97,22 +100,42 @@ class ParquetFiles:
     def schemas(self) -> list[Any]:
         """Arrow schemas of all files."""
         self._read_ahead()
-        return [self.open(number).schema_arrow for number in range(len(self.paths))]
+        found = []
+        for number, path in enumerate(self.paths):
+            known = self._footers.get(number)
+            if known is None:
+                found.append(self.open(number).schema_arrow)
+            else:
+                found.append(with_values(known.schema.to_arrow_schema().empty_table(), path).schema)
+        return found
+
+    def footer(self, number: int) -> Any:
+        """The metadata of a file; it is not opened for it if that was read ahead."""
+        return self._footers[number] if number in self._footers else self.open(number).metadata
 
     def _read_ahead(self) -> None:
-        """Read the footers of files that are elsewhere, several at once: each waits for an answer, or for more."""
+        """Read footers of files that are elsewhere, and small files whole, several at once: each waits long."""
         import pyarrow.parquet as pq
 
         wanted = [number for number, path in enumerate(self.paths) if "://" in path and number not in self._footers]
         if not 1 < len(wanted) <= _FOOTERS or self.paths[wanted[0]].startswith("memory:"):
             return
 
-        def footer(number: int) -> Any:
+        def ahead(number: int) -> Any:
             with _readable(f"{self.paths[number]} is not a Parquet file, or not a whole one"):
-                return pq.read_metadata(_stream(self.paths[number]))
+                stream = _stream(self.paths[number])
+                size = stream.seek(0, 2)
+                if size <= LOOKED_THROUGH and size * len(wanted) <= _HELD:
+                    stream.seek(0)
+                    self._held[number] = stream.read()
+                    stream = io.BytesIO(self._held[number])
+                footer = pq.read_metadata(stream)
+            with parsing(self.paths[number], "Parquet file"):
+                check_rows(footer.num_rows, size)
+            return footer
 
         with ThreadPoolExecutor(_AT_ONCE) as pool:
-            self._footers |= zip(wanted, pool.map(footer, wanted), strict=True)
+            self._footers |= zip(wanted, pool.map(ahead, wanted), strict=True)
 
     def column(self, number: int, group: int, name: str, budget: Budget) -> Any:
         """A column of a row group that is no feature, an Arrow array; text takes no more memory than is left."""
@@ -299,7 +322,7 @@ class RowReader:
 
     def _row(self, stretch: Stretch, row: int) -> int:
         """A row of a row group, counted from the first of all files."""
-        footers = [self._files.open(number).metadata for number in range(stretch.file + 1)]
+        footers = [self._files.footer(number) for number in range(stretch.file + 1)]
         row += sum(footer.num_rows for footer in footers[:-1])
         return row + sum(footers[-1].row_group(group).num_rows for group in range(stretch.group))
 

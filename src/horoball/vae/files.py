@@ -3,7 +3,7 @@
 Embeddings and places of tables of any size: Parquet files of some hundred thousand rows each. A file is written under
 another name and renamed when it is whole. What is there is not written again, so that a command that was stopped or
 killed goes on where it was. Rank r of n writes the files r, r + n, …, which needs no word with the others: n processes
-on n machines do as well as those of torchrun.
+on n machines do as well as those of torchrun. Whichever finds all files there writes `_SUCCESS`, with their rows.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ from horoball.vae.tree import table_points
 ABOUT = "_embedding.json"  # readers of Parquet folders leave out what begins so
 _OLD_ABOUT = "embedding.json"  # its name until version 0.2
 _ABOUT_PLACES = "_places.json"
+_SUCCESS = "_SUCCESS"  # as Spark and Hadoop call it: there once all files are
 _PLACED = 1 << 16  # rows that are placed at a time
 ENDINGS = (".parquet", ".pq", ".csv", ".tsv", ".jsonl")
 ROWS = 1 << 18  # of a file: some seconds of work, some megabytes
@@ -189,7 +190,7 @@ def embed_folder(
         >>> folder = Path(tempfile.mkdtemp())
         >>> embed_folder(run, table, folder, rows=40), embed_folder(run, table, folder, rows=40)
         (100, 0)
-        >>> sorted(file.name for file in folder.iterdir())[1:]
+        >>> sorted(file.name for file in folder.iterdir())[2:]
         ['part-00000.parquet', 'part-00001.parquet', 'part-00002.parquet']
     """
 
@@ -224,10 +225,14 @@ def _write_parts(
             # All rows that a file was made from count, not only those of the sketch.
             part = f"{whole} {first} {shard.fingerprint()}"
             if not _is_there(path, shard.rows, part):
+                (folder / _SUCCESS).unlink(missing_ok=True)
                 written += write(shard, path, first, part)
             done += shard.rows
             told(done, mine)
         first += shard.rows
+    names = {path.name for path in folder.iterdir()}
+    if all(f"part-{number:05d}.parquet" in names for number in range(len(shards))):
+        write_whole(folder / _SUCCESS, json.dumps({"rows": first, "files": len(shards)}), alone=False)
     return written
 
 
