@@ -8,7 +8,7 @@ torch; tests/cli/test_defaults.py compares what the help says with what is done.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, NamedTuple, TypedDict, TypeVar, cast, get_type_hints
+from typing import TYPE_CHECKING, Annotated, NamedTuple, TypedDict, TypeVar, cast, get_args, get_origin, get_type_hints
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -19,6 +19,8 @@ class Help(NamedTuple):
 
     does: str
     default: str
+    word: str = ""  # that a command takes in place of a number
+    choices: tuple[str, ...] = ()  # of a command
 
     def __str__(self) -> str:
         return f"{self.does} [default: {self.default}]"
@@ -32,6 +34,7 @@ _Curvature = Annotated[
         "Minus the curvature: a number, or 'learn'. Larger values leave more room for branches; 0 is the Euclidean "
         "model. Useful: 0.1 to 5.",
         "1.0",
+        "learn",
     ),
 ]
 _Device = Annotated[
@@ -74,6 +77,7 @@ class FitOptions(TypedDict, total=False):
             "Standard deviation of the prior: a number, or 'learn'. Larger values spread the embedding. Useful: 0.5 to "
             "2.",
             "1.0",
+            "learn",
         ),
     ]
     hidden: Annotated[
@@ -92,6 +96,7 @@ class FitOptions(TypedDict, total=False):
         Help(
             "Weight of a map's layout, which keeps distances and neighbors: a number, or 'auto', 5 a feature for maps. "
             "Larger values make a more faithful map at the cost of the likelihood; 0 is the paper's objective.",
+            "auto",
             "auto",
         ),
     ]
@@ -150,10 +155,14 @@ class GraphOptions(TypedDict, total=False):
             "'free' learns a posterior for each node, 'gcn' computes it by graph convolutions, as in the paper; 'auto' "
             "is 'gcn' for nodes with features.",
             "auto",
+            choices=("auto", "free", "gcn"),
         ),
     ]
-    posterior: Annotated[str | None, Help("Posterior family: riemannian, wrapped or one of a plugin.", "riemannian")]
-    edges: Annotated[str | None, Help("Edge probability by distance; 'tanh' is the paper's.", "fermi_dirac")]
+    posterior: Annotated[str | None, Help("Posterior family: riemannian, wrapped or one of a plugin.", "wrapped")]
+    edges: Annotated[
+        str | None,
+        Help("Edge probability by distance; 'tanh' is the paper's.", "fermi_dirac", choices=("tanh", "fermi_dirac")),
+    ]
     transitive: Annotated[
         bool | None,
         Help(
@@ -166,6 +175,7 @@ class GraphOptions(TypedDict, total=False):
         float | str | None,
         Help(
             "Standard deviation of the prior: a number, or 'learn'. Larger values spread the nodes. Useful: 0.5 to 3.",
+            "learn",
             "learn",
         ),
     ]
@@ -232,7 +242,11 @@ def given(options: _Options) -> _Options:
     return cast(_Options, {name: value for name, value in options.items() if value is not None})
 
 
-def help_of(name: str, options: type = FitOptions) -> str:
-    """What the command says of an option."""
-    (said,) = get_type_hints(options, include_extras=True)[name].__metadata__
-    return str(said)
+def offered(options: type) -> dict[str, tuple[tuple[type, ...], Help]]:
+    """The options of a table that a command offers: their types, and what it says of them."""
+    hints = get_type_hints(options, include_extras=True)
+    return {
+        name: (get_args(hint.__origin__), *hint.__metadata__)
+        for name, hint in hints.items()
+        if get_origin(hint) is Annotated
+    }

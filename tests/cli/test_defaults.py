@@ -21,7 +21,6 @@ from horoball.vae import ModelConfig
 from horoball.vae.kinds import CELLS, TABLES
 from horoball.vae.options import check_options, pace, stored_options, table_fit
 
-NAMES = {"dim": "d", "distribution": "edges"}
 TABLE, CELL_TABLE = ArrayTable(np.zeros((100, 40))), ArrayTable(np.zeros((100, 40)))
 CELL_TABLE.kind = "cells"
 
@@ -57,11 +56,11 @@ def test_help_shows_the_default(path: tuple[str, ...], option: Any, home: dict[s
     shown = re.search(r"\[default: ([^\];,]+)", option.help)
     assert shown is not None
     assert option.default is None
-    name = NAMES.get(option.name, option.name)
+    name = option.name
     if (name, path[0]) in {("layer", "fit"), ("batch_size", "graph"), ("comment", "graph")}:
         return  # which are sentences
     value = home[name]
-    assert shown[1] == str(value[0] if isinstance(value, tuple) else value)
+    assert shown[1] == (name if value is True else str(value[0] if isinstance(value, tuple) else value))
 
 
 def test_help_shows_what_cells_and_convolutions_use_instead() -> None:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import inspect
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import StrEnum
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
 from horoball.cli.console import RefusedError
-from horoball.options import help_of
+from horoball.options import FitOptions, Help, given, offered
 from horoball.plugins import TABLE_FORMATS, Registry, one_of
 
 if TYPE_CHECKING:
@@ -86,16 +88,7 @@ TableFile = Annotated[
     Path, typer.Option("--output", "-o", help="The file to write: .parquet, .csv, .tsv or .jsonl.", **IS_PATH)
 ]
 
-# Options of a fit, see `horoball.options`. One that is not given is None.
-Dim = Annotated[int | None, typer.Option("--dim", help=help_of("d"))]
-Curvature = Annotated[str | None, typer.Option("--c", help=help_of("c"))]
-MaxEpochs = Annotated[int | None, typer.Option(help=help_of("max_epochs"))]
-BatchSize = Annotated[int | None, typer.Option(help=help_of("batch_size"))]
-LearningRate = Annotated[float | None, typer.Option(help=help_of("learning_rate"))]
-Hidden = Annotated[int | None, typer.Option(help=help_of("hidden"))]
-Beta = Annotated[float | None, typer.Option(help=help_of("beta"))]
-Device = Annotated[str | None, typer.Option(help=help_of("device"))]
-Precision = Annotated[str | None, typer.Option(help=help_of("precision"))]
+Device = Annotated[str | None, typer.Option(help=str(offered(FitOptions)["device"][1]))]
 Seed = Annotated[int, typer.Option(help="Seed of all random numbers.")]
 Resume = Annotated[bool, typer.Option("--resume", help="Resume the run in this directory.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress bar.")]
@@ -113,26 +106,68 @@ def column_names(text: str | None) -> list[str]:
     return [name.strip() for name in (text or "").split(",") if name.strip()]
 
 
-def number(option: str, text: str | None, word: str) -> float | str | None:
-    """An option that is a number or a word."""
+def takes_options(kind: type, *names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Give a command options of a fit, in place of its argument `options`, which has those that were given.
+
+    All of a table of `horoball.options` are taken, or those that are named.
+    """
+    table = {name: row for name, row in offered(kind).items() if not names or name in names}
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        signature = inspect.signature(command, eval_str=True)
+        parameters: list[inspect.Parameter] = []
+        for parameter in signature.parameters.values():
+            mine = [_parameter(name, *row) for name, row in table.items()]
+            parameters += mine if parameter.name == "options" else [parameter]
+
+        @wraps(command)
+        def run(*arguments: Any, **values: Any) -> None:
+            asked = {name: _value(name, values.pop(name), said) for name, (_, said) in table.items()}
+            command(*arguments, options=given(cast(FitOptions, asked)), **values)
+
+        run.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+        run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+        return run
+
+    return decorate
+
+
+def _parameter(name: str, types: tuple[type, ...], said: Help) -> inspect.Parameter:
+    """An option as typer takes it; one that is not given is None."""
+    flag = "--" + {"d": "dim"}.get(name, name).replace("_", "-")
+    kind: Any = next((each for each in (bool, float, int) if each in types and not said.word), str)
+    kind = StrEnum(name.capitalize(), list(said.choices)) if said.choices else kind
+    flags = f"{flag}/--no-{flag[2:]}" if kind is bool else flag
+    option = typer.Option(flags, help=str(said), callback=_REGISTERED.get(name))
+    annotation = Annotated[kind | None, option]
+    return inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=None, annotation=annotation)
+
+
+def _value(name: str, given: Any, said: Help) -> Any:
+    if not said.word or given in (None, said.word):
+        return given.value if isinstance(given, StrEnum) else given
     try:
-        return text if text is None or text == word else float(text)
+        return float(given)
     except ValueError:
-        raise ValueError(f"{option} is a number or '{word}', got {text!r}.") from None
+        flag = "--" + name.replace("_", "-")
+        raise ValueError(f"{flag} is a number or '{said.word}', got {given!r}.") from None
 
 
-def likelihood_name(name: str | None) -> str | None:
+def _likelihood(name: str | None) -> str | None:
     """Reject a likelihood that is not registered, as a mistake in usage. Called after --help, which needs no torch."""
     from horoball.likelihoods.likelihood import LIKELIHOODS
 
     return name if name in (None, "auto") else _registered(LIKELIHOODS, name)
 
 
-def posterior_name(name: str | None) -> str | None:
+def _posterior(name: str | None) -> str | None:
     """Reject a posterior family that is not registered, in the same way."""
     from horoball.distributions.normal import POSTERIORS
 
     return None if name is None else _registered(POSTERIORS, name)
+
+
+_REGISTERED = {"likelihood": _likelihood, "posterior": _posterior}
 
 
 def _registered(registry: Registry[Any], name: str) -> str:

@@ -10,32 +10,20 @@ import typer
 
 from horoball.cli.arguments import (
     IS_PATH,
-    BatchSize,
-    Beta,
     Columns,
-    Curvature,
     Data,
-    Device,
-    Dim,
     Drop,
-    Hidden,
     Id,
     Kind,
     Label,
-    LearningRate,
-    MaxEpochs,
     Na,
-    Precision,
     Quiet,
     Resume,
-    Seed,
     TableKind,
     VectorColumn,
     column_kinds,
     column_names,
-    likelihood_name,
-    number,
-    posterior_name,
+    takes_options,
 )
 from horoball.cli.console import (
     PLUGIN_HELP,
@@ -48,7 +36,7 @@ from horoball.cli.console import (
     reports_errors,
     say,
 )
-from horoball.options import FitOptions, given, help_of
+from horoball.options import FitOptions
 
 if TYPE_CHECKING:
     from horoball.tables.table import Table
@@ -108,38 +96,15 @@ def _settings(record: TableRecord) -> dict[str, Any]:
 
 @app.command()
 @reports_errors
+@takes_options(FitOptions)
 def fit(
     data: Data,
     output: Annotated[
         Path, typer.Option("--output", "-o", help="Folder for checkpoints and the fitted model.", **IS_PATH)
     ],
-    dim: Dim = None,
-    c: Curvature = None,
-    posterior: Annotated[
-        str | None,
-        typer.Option(
-            callback=posterior_name,
-            help=help_of("posterior"),
-        ),
-    ] = None,
-    likelihood: Annotated[
-        str | None,
-        typer.Option(
-            callback=likelihood_name,
-            help=help_of("likelihood"),
-        ),
-    ] = None,
-    decoder: Annotated[str | None, typer.Option(help=help_of("decoder"))] = None,
-    encoder: Annotated[str | None, typer.Option(help=help_of("encoder"))] = None,
-    prior: Annotated[str | None, typer.Option(help=help_of("prior"))] = None,
-    manifold: Annotated[str | None, typer.Option(help=help_of("manifold"))] = None,
-    scale: Annotated[str | None, typer.Option(help=help_of("scale"))] = None,
+    options: FitOptions,
     plugin: Annotated[
         list[str] | None, typer.Option("--plugin", is_eager=True, callback=import_plugins, help=PLUGIN_HELP)
-    ] = None,
-    prior_scale: Annotated[
-        str | None,
-        typer.Option(help=help_of("prior_scale")),
     ] = None,
     label: Label = None,
     id_: Id = None,
@@ -155,30 +120,6 @@ def fit(
     batch: Annotated[
         list[str] | None, typer.Option(help="Of an .h5ad file: batch key in obs to correct for; may be repeated.")
     ] = None,
-    max_epochs: MaxEpochs = None,
-    batch_size: BatchSize = None,
-    learning_rate: LearningRate = None,
-    hidden: Hidden = None,
-    beta: Beta = None,
-    distance_weight: Annotated[
-        str | None,
-        typer.Option(help=help_of("distance_weight")),
-    ] = None,
-    locality: Annotated[
-        float | None,
-        typer.Option(help=help_of("locality")),
-    ] = None,
-    validation: Annotated[
-        float | None,
-        typer.Option(help=help_of("validation")),
-    ] = None,
-    patience: Annotated[
-        int | None,
-        typer.Option(help=help_of("patience")),
-    ] = None,
-    device: Device = None,
-    precision: Precision = None,
-    seed: Seed = 0,
     resume: Resume = False,
     quiet: Quiet = False,
     tensorboard: Annotated[
@@ -202,31 +143,6 @@ def fit(
     if tensorboard:
         check_scalars(output)
     log_to_console()
-    asked: FitOptions = {
-        "d": dim,
-        "c": number("--c", c, "learn"),
-        "posterior": posterior,
-        "likelihood": likelihood,
-        "decoder": decoder,
-        "encoder": encoder,
-        "prior": prior,
-        "manifold": manifold,
-        "scale": scale,
-        "prior_scale": number("--prior-scale", prior_scale, "learn"),
-        "hidden": hidden,
-        "beta": beta,
-        "distance_weight": number("--distance-weight", distance_weight, "auto"),
-        "locality": locality,
-        "max_epochs": max_epochs,
-        "batch_size": batch_size,
-        "learning_rate": learning_rate,
-        "validation": validation,
-        "patience": patience,
-        "device": device,
-        "precision": precision,
-        "seed": seed,
-    }
-    options = given(asked)
     check_options(ModelConfig, options)
     # One that is locked or cannot be written to is refused before the data are read; a new one is made after.
     with only_run(output if output.is_dir() else None):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,22 +9,18 @@ import typer
 
 from horoball.cli.arguments import (
     IS_PATH,
-    Curvature,
-    Device,
-    Dim,
     Force,
     Output,
     Quiet,
     Resume,
-    Seed,
     TableFile,
     check_outputs,
     given_path,
-    number,
     save_page,
+    takes_options,
 )
 from horoball.cli.console import Commands, app, console, log_to_console, print_table, reports_errors, say
-from horoball.options import GraphOptions, given, help_of
+from horoball.options import GraphOptions
 
 if TYPE_CHECKING:
     from horoball.graphs.lineage import Lineage, Relatives
@@ -44,54 +39,21 @@ app.add_typer(graph_app, name="graph")
 GraphFolder = Annotated[Path, typer.Argument(help="The folder that `horoball graph fit` wrote.", parser=given_path)]
 
 
-class Distribution(StrEnum):
-    """Distributions of an edge."""
-
-    tanh = "tanh"
-    fermi_dirac = "fermi_dirac"
-
-
-class Encoder(StrEnum):
-    """Kinds of encoder."""
-
-    auto = "auto"
-    free = "free"
-    gcn = "gcn"
-
-
 @graph_app.command("fit")
 @reports_errors
+@takes_options(GraphOptions)
 def fit_graph(
-    edges: Annotated[str, typer.Argument(help="Edges: .csv, .tsv, .parquet, .npz, or lines of two node ids.")],
+    source: Annotated[
+        str, typer.Argument(metavar="edges", help="Edges: .csv, .tsv, .parquet, .npz, or lines of two node ids.")
+    ],
     output: Annotated[
         Path, typer.Option("--output", "-o", help="Folder for checkpoints and the fitted model.", **IS_PATH)
     ],
-    dim: Dim = None,
-    c: Curvature = None,
-    encoder: Annotated[
-        Encoder | None,
-        typer.Option(help=help_of("encoder", GraphOptions)),
-    ] = None,
-    distribution: Annotated[
-        Distribution | None,
-        typer.Option("--edges", help=help_of("edges", GraphOptions)),
-    ] = None,
+    options: GraphOptions,
     directed: Annotated[
         bool,
         typer.Option("--directed", help="Edges go from child to parent; adds parents, ancestors, descendants, is-a."),
     ] = False,
-    transitive: Annotated[
-        bool,
-        typer.Option(
-            "--transitive/--no-transitive",
-            help="With --directed: a parent's parents are ancestors, as in a taxonomy without cycles, and all pairs of "
-            "node and ancestor are fitted; otherwise the edges as they are.",
-        ),
-    ] = True,
-    prior_scale: Annotated[
-        str | None,
-        typer.Option(help=help_of("prior_scale", GraphOptions)),
-    ] = None,
     features: Annotated[
         str | None,
         typer.Option(help="Numbers known of the nodes: a table with a row for each, .csv, .tsv, .parquet or .npy."),
@@ -112,11 +74,6 @@ def fit_graph(
     test: Annotated[
         float, typer.Option(help="Fraction of the edges to hold out for `evaluate`. Useful: 0.05 to 0.2.")
     ] = 0.0,
-    max_epochs: Annotated[
-        int | None,
-        typer.Option(help=help_of("max_epochs", GraphOptions)),
-    ] = None,
-    batch_size: Annotated[int | None, typer.Option(help=help_of("batch_size", GraphOptions))] = None,
     non_edges: Annotated[
         str | None,
         typer.Option(
@@ -124,20 +81,6 @@ def fit_graph(
             "noisy loss and slower steps. [default: auto]"
         ),
     ] = None,
-    learning_rate: Annotated[
-        float | None,
-        typer.Option(help=help_of("learning_rate", GraphOptions)),
-    ] = None,
-    hidden: Annotated[
-        int | None,
-        typer.Option(help=help_of("hidden", GraphOptions)),
-    ] = None,
-    beta: Annotated[
-        float | None,
-        typer.Option(help=help_of("beta", GraphOptions)),
-    ] = None,
-    device: Device = None,
-    seed: Seed = 0,
     resume: Resume = False,
     quiet: Quiet = False,
 ) -> None:
@@ -156,22 +99,6 @@ def fit_graph(
 
     log_to_console()
     check_output_dir(output, resume=resume, graph=True)  # before the data are read
-    asked: GraphOptions = {
-        "d": dim,
-        "c": number("--c", c, "learn"),
-        "encoder": None if encoder is None else encoder.value,
-        "edges": None if distribution is None else distribution.value,
-        "prior_scale": number("--prior-scale", prior_scale, "learn"),
-        "hidden": hidden,
-        "transitive": transitive,
-        "beta": beta,
-        "max_epochs": max_epochs,
-        "batch_size": batch_size,
-        "learning_rate": learning_rate,
-        "device": device,
-        "seed": seed,
-    }
-    options = given(asked)
     check_options(GraphConfig, options)
     drawn: Any = GRAPHS.non_edges if non_edges is None else None if non_edges == "all" else non_edges
     if non_edges not in (None, "all", "auto"):
@@ -179,7 +106,7 @@ def fit_graph(
             raise ValueError(f"--non-edges is a whole number, 'all' or 'auto', got {non_edges!r}.")
         drawn = int(non_edges)
     known = None if features is None else read(features, kind="numbers", ids=id_)
-    graph = read_graph(edges, known, directed=directed, comment=comment)
+    graph = read_graph(source, known, directed=directed, comment=comment)
     model, config = graph_fit(graph, **options)
     progress = Silent() if quiet else shown(console)
     try:

@@ -15,14 +15,11 @@ from horoball.cli.arguments import (
     Columns,
     Data,
     Device,
-    Dim,
     Drop,
     Force,
-    Hidden,
     Id,
     Kind,
     Label,
-    MaxEpochs,
     Na,
     Output,
     Quiet,
@@ -39,6 +36,7 @@ from horoball.cli.arguments import (
     given_path,
     rank_of,
     save_page,
+    takes_options,
 )
 from horoball.cli.console import app, bar, command_line, console, log_to_console, print_table, reports_errors, say
 from horoball.cli.fit import say_columns, show_run
@@ -401,9 +399,11 @@ def check(
 
 @app.command()
 @reports_errors
+@takes_options(FitOptions, "d", "hidden", "max_epochs", "device")
 def report(
     data: Data,
     output: Output,
+    options: FitOptions,
     label: Label = None,
     id_: Id = None,
     na: Na = None,
@@ -415,13 +415,9 @@ def report(
             "Useful: 0.1 to 5.",
         ),
     ] = 1.0,
-    dim: Dim = None,
     seeds: Annotated[
         int, typer.Option(min=1, help="Pairs of models to train. More give a narrower interval. Useful: 3 to 20.")
     ] = 5,
-    max_epochs: MaxEpochs = None,
-    hidden: Hidden = None,
-    device: Device = None,
     kind: Kind = TableKind.auto,
     column: VectorColumn = None,
     force: Force = False,
@@ -448,8 +444,7 @@ def report(
     for line in str(checked(table)).splitlines()[:-1]:  # the last says what to do next, which is this
         say(line)
     # As `horoball fit` does.
-    asked: FitOptions = {"d": dim, "hidden": hidden, "max_epochs": max_epochs, "device": device}
-    model, config = table_fit(table, **given(asked))
+    model, config = table_fit(table, **options)
     with bar("Models trained", "No report was written.") as told:
         made = make_report(table, config, name=title_of(data), model=model, c=c, seeds=seeds, told=told)
     numbers = write_report(made, output)
