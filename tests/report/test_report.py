@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 from horoball.cli import app
 from horoball.datasets import branching_diffusion
 from horoball.report.analysis import Difference, difference, make_report
+from horoball.report.check import check
 from horoball.report.page import report_page, write_report
 from horoball.tables import ArrayTable
 from horoball.training import TrainConfig
@@ -82,6 +83,25 @@ def test_from_the_command_line(tmp_path: Path) -> None:
     assert json.loads(out.with_suffix(".json").read_text())["distance_weight"] == 50  # what `horoball fit` uses
     assert out.exists()
     assert out.with_suffix(".json").exists()
+
+
+def test_a_short_report_takes_the_verdict_of_the_check_and_few_rows() -> None:
+    rng = np.random.default_rng(0)
+    x = 20 * rng.normal(size=(4, 5)).repeat(400, 0) + rng.normal(size=(1600, 5))
+    table, counts = ArrayTable(x, labels=np.arange(4).repeat(400)), []
+    checked = check(table)
+    model = {"hidden": (8,)}
+    told = lambda *now: counts.append(now)  # noqa: E731
+    report = make_report(table, TrainConfig(max_epochs=1), model=model, seeds=1, checked=checked, told=told)
+    assert report.verdict is checked.verdict
+    assert (report.judged, report.trained, report.rows) == ((300, 5), 1250, 1600)
+    assert len(report.candidates.hyperbolic[0].embedding) == 1600  # both maps are of all rows
+    assert report.labeled
+    assert report.tree.names == ("0", "1", "2", "3")
+    assert counts == [(1, 3), (2, 3), (3, 3)]
+    page = report_page(report)
+    assert "Of 300 rows and 5 columns." in page
+    assert "each of 1,250 rows, a fifth of them held out" in page
 
 
 def test_one_wide_column_does_not_hide_a_hierarchy() -> None:

@@ -1,6 +1,10 @@
 """`horoball report`: is the table hierarchical, did geometry help, in numbers and in plain words.
 
 Does curvature help? The hyperbolic model and its Euclidean baseline (c = 0), compared on held-out rows.
+
+A report is short or thorough. A short one takes as long for any table: the verdict is that of `check`, pairs are
+trained on 1,250 rows, drawn anew by each seed, and the tree of the labels is that of columns. A thorough one trains on
+all rows, and its trees are by the first hyperbolic model, which weights columns.
 """
 
 from __future__ import annotations
@@ -19,6 +23,8 @@ from horoball.geometry.random import generator_for
 from horoball.hierarchy.delta import Delta, delta, fixed_sample, references
 from horoball.hierarchy.metrics import Metrics, metrics
 from horoball.hierarchy.space import Space
+from horoball.report.check import Check
+from horoball.report.check import tree as tree_of_columns
 from horoball.tables.cell_values import category_names
 from horoball.tables.table import ArrayTable, Table
 from horoball.training.bounds import log_likelihood
@@ -30,6 +36,7 @@ from horoball.vae.run import Run
 from horoball.vae.train import train
 from horoball.vae.tree import table_tree
 
+SHORT_ROWS = 1250  # that a pair of a short report is trained and compared on, at most
 _HELD_OUT = 0.2  # of the rows, for the log-likelihood
 
 
@@ -120,6 +127,7 @@ def compare_geometries(
     *,
     c: float = 1.0,
     seeds: int = 3,
+    most: int | None = None,
     samples: int = 500,
     told: Callable[[int, int], None] | None = None,
 ) -> Candidates:
@@ -133,6 +141,7 @@ def compare_geometries(
         config: Settings of the training.
         c: Minus the curvature of the hyperbolic model.
         seeds: Number of pairs.
+        most: Rows that a pair is trained and compared on, at most, drawn anew by each seed; all if not given.
         samples: Importance samples of the log-likelihood.
         told: Called with the number of models that are done, and of all.
 
@@ -149,7 +158,8 @@ def compare_geometries(
     found: dict[float, list[Candidate]] = {c: [], 0.0: []}
     first: list[Run] = []
     for seed in range(seeds):
-        part, held = table.split(_HELD_OUT, seed + 1000)
+        drawn = table if most is None else table.part(fixed_sample(table.rows, most, seed))
+        part, held = drawn.split(_HELD_OUT, seed + 1000)
         if held is None:
             raise ValueError(f"A comparison holds out a fifth of the rows; {table.rows} rows are too few.")
         for curvature, candidates in found.items():
@@ -185,6 +195,8 @@ FIGURES = (
 _LABELS = 64  # leaves of a tree that can be drawn on the page
 _DRAWS = 100  # replicates for its support, as in `horoball tree`
 _ROWS = 1500  # of a table that are judged and measured, a fixed sample
+_LABEL_ROWS = 600  # that say how far labels are apart, in a short report
+_LANDMARKS = 80  # that δ is measured from: its intervals are then some 0.02 wide
 
 CALLED = {"hyperbolic": "hyperbolic", "euclidean": "Euclidean", "neither": "neither"}
 
@@ -195,7 +207,7 @@ class Report:
 
     Example:
         >>> sorted(Report.__dataclass_fields__)
-        ['c', 'candidates', 'columns', 'distance_weight', 'labeled', 'labels', 'measured', ..., 'tree', 'verdict']
+        ['c', 'candidates', 'columns', 'distance_weight', 'judged', 'labeled', ..., 'trained', 'tree', 'verdict']
     """
 
     name: str
@@ -204,6 +216,8 @@ class Report:
     c: float
     distance_weight: float  # of both models
     verdict: Verdict
+    judged: tuple[int, int]  # rows and columns that the verdict is of
+    trained: int  # rows that each pair was trained and compared on
     measured: Delta  # of the geodesics of the table
     references: dict[str, Delta]
     candidates: Candidates
@@ -240,6 +254,8 @@ class Report:
             "distance_weight": self.distance_weight,
             "words": self.words,
             "verdict": {"answer": self.verdict.answer} | asdict(self.verdict),
+            "judged": {"rows": self.judged[0], "columns": self.judged[1]},
+            "trained": self.trained,
             "measured": asdict(self.measured),
             "references": {name: asdict(known) for name, known in self.references.items()},
             "comparison": self.comparison(),
@@ -259,6 +275,7 @@ def make_report(
     model: ModelFields | None = None,
     c: float = 1.0,
     seeds: int = 3,
+    checked: Check | None = None,
     told: Callable[[int, int], None] | None = None,
 ) -> Report:
     """Judge a table, train both models with several seeds, and put everything together.
@@ -270,7 +287,8 @@ def make_report(
         model: Fields of `ModelConfig` other than features and c.
         c: Minus the curvature of the hyperbolic model.
         seeds: Number of pairs of models.
-        told: Called with the number of models that are done, and of all.
+        checked: What `check` found: the report is then a short one. A thorough one if not given.
+        told: Called with the number of parts that are done, and of all: the models, then the tree.
 
     Example:
         >>> from horoball.datasets import branching_diffusion
@@ -285,13 +303,23 @@ def make_report(
     labels = None if given is None else category_names(given)
     table = table.loaded()
     table.labels = labels
-    candidates = compare_geometries(table, model or {}, config, c=c, seeds=seeds, told=told)
+    parts, most = 2 * seeds + 1, None if checked is None else SHORT_ROWS
+    trained = None if told is None else lambda done, _: told(done, parts)
+    candidates = compare_geometries(table, model or {}, config, c=c, seeds=seeds, most=most, told=trained)
+    labeled = labels is not None and 2 < len(np.unique(labels)) <= _LABELS
     sample = fixed_sample(table.rows, _ROWS)
     seen = candidates.seen[sample]
-    rows = _tree(candidates, table, sample, labeled=False)
+    if checked is not None and checked.tree is not None:
+        rows, judged = checked.tree, checked.judged
+        of_labels = tree_of_columns(table.part(_of_labels(table)), by_label=True, draws=_DRAWS) if labeled else rows
+    else:
+        first = _first(candidates)
+        rows, judged = table_tree(first, table.part(sample), draws=_DRAWS, n_jobs=1), (len(sample), table.features)
+        of_labels = table_tree(first, table, labels=labels, draws=_DRAWS) if labeled else rows
     if rows.verdict is None:
         raise ValueError("The tree of a report has replicates, and so a verdict.")
-    labeled = labels is not None and 2 < len(np.unique(labels)) <= _LABELS
+    if told is not None:
+        told(parts, parts)
     return Report(
         name=name,
         rows=table.rows,
@@ -299,23 +327,31 @@ def make_report(
         c=c,
         distance_weight=config.distance_weight,
         verdict=rows.verdict,
-        measured=delta(Space.of_neighbors(seen), landmarks=128),
-        references=references(len(seen), table.features),
+        judged=judged,
+        trained=table.rows if most is None else min(most, table.rows),
+        measured=delta(Space.of_neighbors(seen), landmarks=_LANDMARKS),
+        references=references(len(seen), table.features, landmarks=_LANDMARKS),
         candidates=candidates,
         labels=table.labels,
-        tree=_tree(candidates, table, sample, labeled=True) if labeled else rows,
+        tree=of_labels,
         labeled=labeled,
     )
 
 
-def _tree(candidates: Candidates, table: ArrayTable, sample: np.ndarray, *, labeled: bool) -> Tree:
-    """The tree by the first hyperbolic model, of the labels or of a sample of the rows."""
+def _first(candidates: Candidates) -> Run:
     if candidates.first is None:
         raise ValueError("A report needs at least one pair of models.")
-    if labeled:
-        return table_tree(candidates.first, table, labels=table.labels, draws=_DRAWS)
-    some = table.part(sample)
-    return table_tree(candidates.first, some, draws=_DRAWS, n_jobs=1)
+    return candidates.first
+
+
+def _of_labels(table: ArrayTable) -> np.ndarray:
+    """Rows of every label, of each about as many."""
+    rng = np.random.default_rng(0)
+    _, label = np.unique(np.asarray(table.labels), return_inverse=True)
+    order = rng.permutation(table.rows)
+    order = order[np.argsort(label[order], kind="stable")]
+    rank = np.arange(table.rows) - np.searchsorted(label[order], label[order])  # within its label
+    return np.sort(order[rank < _LABEL_ROWS // (label.max() + 1)])
 
 
 def _epochs(side: list[Any]) -> list[int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Unpack
 
 import numpy as np
@@ -40,6 +40,7 @@ class Check:
         gaps: Number of missing values, by the columns that have some.
         judged: Rows and columns that the verdict is of.
         verdict: The verdict of their tree; None for fewer than 20 rows.
+        tree: That tree.
 
     Example:
         >>> import numpy as np
@@ -55,6 +56,7 @@ class Check:
     gaps: dict[str, int]
     judged: tuple[int, int]
     verdict: Verdict | None
+    tree: Tree | None = field(default=None, repr=False)
 
     @property
     def advice(self) -> str:
@@ -62,7 +64,7 @@ class Check:
         if self.verdict is None:
             return f"A verdict needs {_FEWEST} rows or more."
         if self.verdict.answer == "not detected":
-            some = "" if self.judged[0] == self.rows else " More rows may show some: horoball report."
+            some = "" if self.judged[0] == self.rows else " More rows may show some: horoball report --thorough."
             return f"Not detected is not no: branches of this size come back as often in flat data.{some}"
         return "Next: horoball tree DATA -o tree.html -o groups.csv; or a model, for a map: horoball fit DATA -o RUN."
 
@@ -108,7 +110,7 @@ def check(source: Any, label: str | None = None, *, seed: int = 0, **options: Un
         'clusters'
     """
     table = read(source, label, **options)
-    verdict, judged = None, (0, 0)
+    found, judged = None, (0, 0)
     if table.rows >= _FEWEST:
         kind = kind_named(table.kind)
         points = kind.points(_sample(table, seed), table)
@@ -116,8 +118,9 @@ def check(source: Any, label: str | None = None, *, seed: int = 0, **options: Un
         points, owners = points[:, some], kind.owners(table)
         owners = None if owners is None else owners[some]
         judged = len(points), points.shape[1] if owners is None else len(np.unique(owners))
-        verdict = tree_of_points(points, standardize=kind.standardize, owners=owners, seed=seed).verdict
-    return Check(table.kind, table.rows, tuple(_described(table)), _gaps(table), judged, verdict)
+        found = tree_of_points(points, standardize=kind.standardize, owners=owners, seed=seed)
+    verdict = None if found is None else found.verdict
+    return Check(table.kind, table.rows, tuple(_described(table)), _gaps(table), judged, verdict, found)
 
 
 def tree(

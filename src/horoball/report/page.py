@@ -197,7 +197,7 @@ def report_page(report: Report) -> str:
         f"c = {report.c:g} and its Euclidean baseline, {len(report.candidates.hyperbolic)} seeds.</p>",
         *(f"<p class='answer'>{escape(sentence)}</p>" for sentence in report.words),
         "<h2>Is it hierarchical?</h2>",
-        _tests(report.verdict),
+        _tests(report.verdict, report.judged),
         _references(report),
         "<h2>Did geometry help?</h2>",
         _comparison(report),
@@ -212,8 +212,8 @@ def report_page(report: Report) -> str:
     return "\n".join(parts)
 
 
-def _tests(found: Verdict) -> str:
-    """The three questions, and what came out."""
+def _tests(found: Verdict, judged: tuple[int, int]) -> str:
+    """The three questions, and what came out, of so many rows and columns."""
     structure = "yes" if found.answer != "not detected" else "not detected"
     nested = "yes" if found.hierarchical else "not detected"
     centers = "fewer than four groups: nothing to compare"
@@ -230,7 +230,10 @@ def _tests(found: Verdict) -> str:
         ("Where do rows lie?", where, "what predicts distances in unseen columns better"),
     ]
     rows = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in line) + "</tr>" for line in lines)
-    return f"<table><tr><th>question</th><th>answer</th><th>evidence</th></tr>{rows}</table>"
+    return (
+        f"<table><tr><th>question</th><th>answer</th><th>evidence</th></tr>{rows}</table>"
+        f"<p class='note'>Of {judged[0]:,} rows and {judged[1]:,} columns.</p>"
+    )
 
 
 def _references(report: Report) -> str:
@@ -263,7 +266,8 @@ def _comparison(report: Report) -> str:
     return (
         "<table><tr><th>figure</th><th class='n'>hyperbolic</th><th class='n'>Euclidean</th>"
         "<th class='n'>difference, 95 %</th><th>better</th></tr>" + "".join(lines) + "</table>"
-        "<p class='note'>Paired by seed: the same rows, split, widths, epochs and early stopping. A side is better if "
+        f"<p class='note'>Paired by seed, each of {report.trained:,} rows, a fifth of them held out: the same rows, "
+        "split, widths, epochs and early stopping. A side is better if "
         "the interval of the difference leaves out 0; of that many figures one may do so by chance. "
         f"Labels were used to judge, not to fit. Both models have {weight} in their objective.</p>"
     )
