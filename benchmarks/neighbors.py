@@ -25,7 +25,7 @@ from benchmarks.table import markdown
 from horoball.neighbors.lift import Lift
 from horoball.neighbors.partitions import Probe
 from horoball.neighbors.search import Engine, Search
-from horoball.plugins import require_faiss
+from horoball.plugins import required
 
 K = 10
 RECALL, RATIO = 0.99, 1.2  # goals of `speed`
@@ -172,7 +172,7 @@ def speed(options: argparse.Namespace) -> int:
 
 
 def engines(options: argparse.Namespace) -> int:
-    faiss, lines = require_faiss(), []
+    faiss, lines = required("faiss"), []
     for cloud in (wrapped(options.points, 10, options.queries), _prior(options.points, 10, options.queries)):
         lift = Lift.of(cloud.z, 1.0)
         x, rows, true = lift.points(cloud.z), lift.queries(cloud.q).rows, truth(cloud)
@@ -251,7 +251,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.quick:
         options.points, options.queries, options.turns = 52_000, 100, 3
     torch.set_num_threads(1)
-    require_faiss().omp_set_num_threads(1)
+    required("faiss").omp_set_num_threads(1)
     torch.manual_seed(0)
     if options.what == "promise":
         return promise(options.quick)

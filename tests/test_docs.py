@@ -10,6 +10,7 @@ import pkgutil
 import re
 import warnings
 from collections.abc import Iterator
+from dataclasses import is_dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -230,12 +231,14 @@ def public() -> Iterator[tuple[str, Any]]:
             continue
         if inspect.isabstract(value) or getattr(value, "_is_protocol", False):
             continue  # nothing to make an example of
+        if inspect.isclass(value) and (issubclass(value, tuple | BaseException) or is_dataclass(value)):
+            continue  # a record or an error: the function that gives it shows it
         yield path, value
         # Above the mathematical core a class is used as a whole: the example of the class shows its methods.
         if path.split(".")[1] not in CORE or not inspect.isclass(value):
             continue
         for key, member in vars(value).items():
-            is_method = inspect.isfunction(member) or isinstance(member, property | classmethod | staticmethod)
+            is_method = inspect.isfunction(member) or isinstance(member, classmethod | staticmethod)
             if is_method and not key.startswith("_") and key not in WITHOUT_EXAMPLE:
                 yield f"{path}.{key}", member
 

@@ -17,12 +17,7 @@ from horoball.tables.limits import parsing
 
 
 class Branching(NamedTuple):
-    """Observations of a tree; rows of x belong to nodes, nodes to parents.
-
-    Example:
-        >>> branching_diffusion(depth=2).parent
-        tensor([0, 0, 0, 1, 1, 2, 2])
-    """
+    """Observations of a tree; rows of x belong to nodes, nodes to parents."""
 
     x: Tensor  # (nodes · copies, features), each feature standardized
     node: Tensor  # the node of each row
@@ -77,12 +72,7 @@ _FILES = {  # MD5 of the file as it is published, and of its content
 
 
 class Images(NamedTuple):
-    """Gray values in [0, 1], one image a row, and their labels.
-
-    Example:
-        >>> Images(torch.zeros(1, 784), torch.zeros(1)).x.shape
-        torch.Size([1, 784])
-    """
+    """Gray values in [0, 1], one image a row, and their labels."""
 
     x: Tensor
     labels: Tensor

@@ -18,7 +18,6 @@ import warnings
 from collections.abc import Iterator, Sequence
 from importlib.metadata import entry_points
 from threading import RLock
-from types import ModuleType
 from typing import Any, Generic, TypeVar
 
 GROUP = "horoball.plugins"
@@ -85,12 +84,7 @@ _LONGEST = 40  # characters of a name in a message: it may come from a file
 
 
 class UnknownNameError(ValueError):
-    """Nothing is registered under a name.
-
-    Example:
-        >>> issubclass(UnknownNameError, ValueError)
-        True
-    """
+    """Nothing is registered under a name."""
 
 
 class Registry(Generic[T]):
@@ -155,12 +149,7 @@ class Registry(Generic[T]):
             )
 
     def holds(self, name: str, kind: type) -> bool:
-        """Whether a class is the one under a name.
-
-        Example:
-            >>> Registry("shape").holds("round", int)
-            False
-        """
+        """Whether a class is the one under a name."""
         return self._classes.get(name) is kind
 
     def __getitem__(self, name: str) -> T:
@@ -181,59 +170,32 @@ def lacking(part: object, protocol: type) -> list[str]:
     return sorted(name for name in names if not name.startswith("_") and not hasattr(part, name))
 
 
-def require_anndata() -> Any:
-    """The module anndata, from the extra `cells`."""
-    return _required("anndata", "Cells need anndata", "cells")
+_NEEDS = {  # optional packages: what needs them, and the extra that has them
+    "anndata": ("Cells need anndata", "cells"),
+    "faiss": ("Search needs FAISS", "search"),
+    "geoopt": ("GeooptBall needs geoopt", "benchmarks"),
+    "matplotlib": ("Plots need matplotlib", "plot"),
+    "networkx": ("A networkx graph needs networkx", "graph"),
+    "openpyxl": ("Spreadsheets (.xlsx) need openpyxl", "excel"),
+    "pandas": ("A data frame needs pandas", ""),
+    "torch_geometric": ("This needs PyTorch Geometric", "graph"),
+}
 
 
-def require_faiss() -> Any:
-    """The module faiss, from the extra `search`."""
-    return _required("faiss", "Search needs FAISS", "search")
-
-
-def require_geoopt() -> Any:
-    """The module geoopt, from the extra `benchmarks`."""
+def required(module: str) -> Any:
+    """An optional module, such as "faiss"; where its package is missing, the error says how to install it."""
+    package = module.partition(".")[0]
+    if module in sys.modules and sys.modules[package] is not None:
+        return sys.modules[module]
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # of torch.jit.script, at import
-        return _required("geoopt", "GeooptBall needs geoopt", "benchmarks")
-
-
-def require_openpyxl() -> Any:
-    """The module openpyxl, from the extra `excel`."""
-    return _required("openpyxl", "Spreadsheets (.xlsx) need openpyxl", "excel")
-
-
-def require_pandas() -> Any:
-    """The module pandas, which is in no extra of its own: whoever wants a data frame of it mostly has it."""
-    try:
-        return importlib.import_module("pandas")
-    except ModuleNotFoundError:
-        raise ImportError("A data frame needs pandas. Install it with: pip install pandas.") from None
-
-
-def require_pyplot() -> Any:
-    """The module matplotlib.pyplot, from the extra `plot`."""
-    return _required("matplotlib.pyplot", "Plots need matplotlib", "plot")
-
-
-def require_networkx() -> Any:
-    """The module networkx, which comes with the extra `graph`."""
-    return _required("networkx", "A networkx graph needs networkx", "graph")
-
-
-def require_geometric(module: str) -> Any:
-    """A module of PyTorch Geometric, from the extra `graph`."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # torch_geometric calls the deprecated torch.jit.script when it is imported
-        _required("torch_geometric", "This needs PyTorch Geometric", "graph")
-        return importlib.import_module(f"torch_geometric.{module}")
-
-
-def _required(module: str, need: str, extra: str) -> ModuleType:
-    try:
+        warnings.simplefilter("ignore")  # torch_geometric and geoopt call the deprecated torch.jit.script when imported
+        try:
+            importlib.import_module(package)
+        except ModuleNotFoundError:
+            need, extra = _NEEDS[package]
+            name = f'"horoball[{extra}]"' if extra else package
+            raise ImportError(f"{need}. Install it with: pip install {name}.") from None
         return importlib.import_module(module)
-    except ModuleNotFoundError:
-        raise ImportError(f'{need}. Install it with: pip install "horoball[{extra}]".') from None
 
 
 TABLE_FORMATS = {

@@ -14,7 +14,7 @@ import torch
 
 from horoball.datasets import preferential_attachment
 from horoball.graphs import Graph, read_graph
-from horoball.plugins import require_geometric
+from horoball.plugins import required
 from tests.late import late
 
 nx = late("networkx")
@@ -26,7 +26,7 @@ TEXT = "0 1\n2 0\n1 3\n2 3\n"
 
 def data(**fields):
     """A Data of PyTorch Geometric."""
-    return require_geometric("data").Data(**fields)
+    return required("torch_geometric.data").Data(**fields)
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import scipy.sparse
 import torch
 
 from horoball.graphs import read_graph
-from horoball.plugins import require_geometric
+from horoball.plugins import required
 from tests.late import late
 
 nx = late("networkx")
@@ -161,7 +161,7 @@ def test_other_types_are_refused():
     with pytest.raises(TypeError, match="Cannot read a graph from int"):
         read_graph(3)
     with pytest.raises(ValueError, match="has 2 nodes, but its edge_index goes from 0 to 3"):
-        read_graph(require_geometric("data").Data(edge_index=torch.tensor([[0, 1], [1, 3]]), num_nodes=2))
+        read_graph(required("torch_geometric.data").Data(edge_index=torch.tensor([[0, 1], [1, 3]]), num_nodes=2))
 
 
 @pytest.mark.parametrize(

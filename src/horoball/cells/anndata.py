@@ -17,7 +17,7 @@ from horoball.geometry.ball import PoincareBall
 from horoball.geometry.coordinates import frechet_mean, in_ball, rim_report
 from horoball.neighbors.index import Index
 from horoball.neighbors.search import others
-from horoball.plugins import require_anndata
+from horoball.plugins import required
 from horoball.tables.anndata import is_cells
 
 
@@ -66,8 +66,8 @@ def write(cells: Any, z: Tensor, scale: Tensor, ball: PoincareBall, key: str = "
             which stays with the cells where `anndata.concat` drops uns, and uns["poincare"].
 
     Example:
-        >>> from horoball.plugins import require_anndata
-        >>> cells = require_anndata().AnnData(shape=(3, 1))
+        >>> from horoball.plugins import required
+        >>> cells = required("anndata").AnnData(shape=(3, 1))
         >>> write(cells, torch.zeros(3, 2), torch.ones(3), PoincareBall(0.5))
         >>> coordinates(cells).shape, ball_of(cells)
         (torch.Size([3, 2]), PoincareBall(c=0.5))
@@ -84,8 +84,8 @@ def ball_of(cells: Any, key: str = "poincare") -> PoincareBall:
     """The ball of an embedding.
 
     Example:
-        >>> from horoball.plugins import require_anndata
-        >>> ball_of(require_anndata().AnnData(shape=(3, 1)))
+        >>> from horoball.plugins import required
+        >>> ball_of(required("anndata").AnnData(shape=(3, 1)))
         Traceback (most recent call last):
         ...
         ValueError: There is no embedding in obsm['X_poincare']. Fit a model first: horoball.cells.fit(adata).
@@ -107,8 +107,8 @@ def coordinates(cells: Any, key: str = "poincare") -> Tensor:
     """The points of an embedding in the tangent chart, float64.
 
     Example:
-        >>> from horoball.plugins import require_anndata
-        >>> cells = require_anndata().AnnData(shape=(3, 1))
+        >>> from horoball.plugins import required
+        >>> cells = required("anndata").AnnData(shape=(3, 1))
         >>> write(cells, torch.ones(3, 2), torch.ones(3), PoincareBall(1.0))
         >>> coordinates(cells)[0]
         tensor([1., 1.], dtype=torch.float64)
@@ -397,7 +397,7 @@ def simulate(
     share /= share.sum(1, keepdims=True)
     mean = share * np.exp(rng.normal(np.log(library) + deep[batch], 0.3))[:, None]
     counts = csr_matrix(rng.poisson(rng.gamma(dispersion, mean / dispersion)).astype(np.float32))
-    adata = require_anndata().AnnData(counts, layers={"counts": counts.copy()})
+    adata = required("anndata").AnnData(counts, layers={"counts": counts.copy()})
     adata.obs_names = [f"cell{i}" for i in range(cells)]
     adata.var_names = [f"gene{i}" for i in range(genes)]
     adata.obs["branch"] = branch

@@ -163,7 +163,7 @@ def sample_counts(run: Run, cells: Any, *, prior: bool = False, seed: int = 0) -
     """
     from scipy.sparse import csr_matrix, vstack
 
-    from horoball.plugins import require_anndata
+    from horoball.plugins import required
 
     generator, parts = generator_for(seed), []
     for block in _blocks(run, cells):
@@ -175,7 +175,7 @@ def sample_counts(run: Run, cells: Any, *, prior: bool = False, seed: int = 0) -
         drawn = run.unscaled(drawn_from(distribution, (), generator).float())
         parts.append(csr_matrix(drawn.numpy()))
     counts = vstack(parts, format="csr")
-    made = require_anndata().AnnData(counts, obs=cells.obs.copy(), layers={"counts": counts.copy()})
+    made = required("anndata").AnnData(counts, obs=cells.obs.copy(), layers={"counts": counts.copy()})
     made.var_names = run.columns
     return made
 
@@ -270,16 +270,7 @@ def differential_expression(
 
 
 class Group(NamedTuple):
-    """Some cells of a table, of which only those that are drawn are read densely.
-
-    Example:
-        >>> from horoball.cells import fit, simulate
-        >>> cells = simulate(depth=2, cells=60, genes=30)
-        >>> run = fit(cells, max_epochs=1, hidden=(8,)).run
-        >>> group = Group.all_of(run, cells, np.asarray(cells.obs["branch"])).some(np.arange(60) < 20)
-        >>> len(group.numbers), group.rows(torch.tensor([0, 19, 19])).shape
-        (20, torch.Size([3, 30]))
-    """
+    """Some cells of a table, of which only those that are drawn are read densely."""
 
     table: ArrayTable  # as the model sees it
     numbers: np.ndarray  # of the cells

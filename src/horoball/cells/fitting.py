@@ -11,7 +11,7 @@ import numpy as np
 from horoball.cells.anndata import check_cells, check_neighborhood
 from horoball.cells.model import CellModel
 from horoball.geometry.random import seed_from
-from horoball.plugins import require_anndata
+from horoball.plugins import required
 from horoball.storage.settings import called
 from horoball.storage.stores import located
 from horoball.tables.anndata import cell_table
@@ -107,7 +107,7 @@ def fit(
         >>> cells.obsm["X_poincare"].shape, model.batches
         ((60, 2), {'batch': ['a', 'b']})
     """
-    require_anndata()
+    required("anndata")
     check_cells(cells)
     check_neighborhood(n_neighbors)
     batch = [batch_key] if isinstance(batch_key, str) else list(batch_key or ())

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from horoball.cli.console import RefusedError
-from horoball.options import FitOptions, Help, given, offered
+from horoball.options import FitOptions, Help, ReadingOptions, given, offered
 from horoball.plugins import TABLE_FORMATS, Registry, one_of
 
 if TYPE_CHECKING:
@@ -94,16 +94,21 @@ Resume = Annotated[bool, typer.Option("--resume", help="Resume the run in this d
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress bar.")]
 
 
-def column_kinds(text: str | None) -> dict[str, str] | None:
-    """Kinds of columns as --columns takes them."""
+def reading(
+    kind: TableKind, id_: str | None, na: str | None, column: str | None, columns: str | None = None, drop: str = ""
+) -> ReadingOptions:
+    """How the rows of a file are read, from the options of a command."""
+    from horoball.tables.cell_values import gap_words
     from horoball.tables.guess import parse_kinds
 
-    return parse_kinds(text) if text else None
-
-
-def column_names(text: str | None) -> list[str]:
-    """Names of columns, separated by commas."""
-    return [name.strip() for name in (text or "").split(",") if name.strip()]
+    return {
+        "kind": kind.rows,
+        "ids": id_,
+        "columns": parse_kinds(columns) if columns else None,
+        "drop": [name.strip() for name in drop.split(",") if name.strip()],
+        "na": gap_words(na),
+        "vectors": column,
+    }
 
 
 def takes_options(kind: type, *names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:

@@ -21,8 +21,7 @@ from horoball.cli.arguments import (
     Resume,
     TableKind,
     VectorColumn,
-    column_kinds,
-    column_names,
+    reading,
     takes_options,
 )
 from horoball.cli.console import (
@@ -131,7 +130,6 @@ def fit(
     Example: horoball fit cells.csv -o run --label type
     """
     from horoball.storage.whole import only_run
-    from horoball.tables.cell_values import gap_words
     from horoball.tables.read import read
     from horoball.training.loop import Interrupted
     from horoball.training.progress import Progress, Scalars, Silent, check_scalars, shown
@@ -147,18 +145,9 @@ def fit(
     # One that is locked or cannot be written to is refused before the data are read; a new one is made after.
     with only_run(output if output.is_dir() else None):
         check_output_dir(output, resume=resume)
-        table = read(
-            data,
-            label,
-            kind=kind.rows,
-            ids=id_,
-            columns=column_kinds(columns),
-            drop=column_names(drop),
-            na=gap_words(na),
-            vectors=column,
-            layer=layer or "auto",
-            batch=batch or (),
-        )
+        how = reading(kind, id_, na, column, columns, drop or "")
+        how["layer"], how["batch"] = layer or "auto", batch or ()
+        table = read(data, label, **how)
         say_columns(table)
         model, config = table_fit(table, **options)
         progress: Progress = Silent() if quiet else shown(console)

@@ -31,10 +31,9 @@ from horoball.cli.arguments import (
     by_rank,
     check_outputs,
     check_page,
-    column_kinds,
-    column_names,
     given_path,
     rank_of,
+    reading,
     save_page,
     takes_options,
 )
@@ -380,19 +379,9 @@ def check(
     Example: horoball check cells.csv --label type
     """
     from horoball.report.check import check as checked
-    from horoball.tables.cell_values import gap_words
 
     log_to_console()
-    found = checked(
-        data,
-        label,
-        kind=kind.rows,
-        ids=id_,
-        columns=column_kinds(columns),
-        drop=column_names(drop),
-        na=gap_words(na),
-        vectors=column,
-    )
+    found = checked(data, label, **reading(kind, id_, na, column, columns, drop or ""))
     for line in str(found).splitlines():
         say(line)
 
@@ -443,14 +432,13 @@ def report(
     from horoball.report.check import check as check_table
     from horoball.report.page import is_report, numbers_of, write_report
     from horoball.storage.outputs import check_files
-    from horoball.tables.cell_values import gap_words
     from horoball.tables.limits import title_of
     from horoball.tables.read import read
     from horoball.vae.options import table_fit
 
     check_page(output)
     check_files((output, numbers_of(output)), reads=[data], replace=force or is_report(output))
-    table = read(data, label, kind=kind.rows, ids=id_, na=gap_words(na), vectors=column)
+    table = read(data, label, **reading(kind, id_, na, column))
     checked = check_table(table)
     for line in str(checked).splitlines()[:-1]:  # the last says what to do next, which is this
         say(line)

@@ -25,6 +25,7 @@ from horoball.cli.arguments import (
     check_outputs,
     given_path,
     rank_of,
+    reading,
     save_page,
 )
 from horoball.cli.console import app, bar, print_table, reports_errors, say
@@ -144,7 +145,7 @@ def tree(
     if fitted is None:
         if source != "auto":
             raise ValueError("--source chooses between columns and a model. Give the folder of a run first.")
-        table = read(path, label, kind=kind.rows, ids=id_, na=gap_words(na), vectors=column)
+        table = read(path, label, **reading(kind, id_, na, column))
     elif label is not None or column is not None or kind is not TableKind.auto:
         raise ValueError("--label, --kind and --column are for data alone: a run knows how its rows are read.")
     else:

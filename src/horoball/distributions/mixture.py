@@ -71,13 +71,6 @@ class BallMixture(MixtureSameFamily):
         """The Fréchet mean: the point y of the least E[d(z, y)²]. It has no gradient.
 
         Of components with one scale for all directions the integrals are known, by quadrature.
-
-        Example:
-            >>> from horoball.geometry import PoincareBall
-            >>> ends = torch.tensor([[3.0, 0.0], [-3.0, 0.0]])
-            >>> components = RiemannianNormal(ends, torch.ones(2, 1), PoincareBall(1.0))
-            >>> BallMixture(torch.distributions.Categorical(torch.ones(2)), components).mean.abs().max() < 1e-5
-            tensor(True)
         """
         components: Any = self.component_distribution
         if not isinstance(components, BallNormal) or getattr(components.ball, "is_euclidean", False):

@@ -59,22 +59,12 @@ class NegativeBinomial(Distribution):
 
     @property
     def mean(self) -> Tensor:
-        """μ.
-
-        Example:
-            >>> NegativeBinomial(torch.zeros(2), torch.zeros(2)).mean
-            tensor([1., 1.])
-        """
+        """μ."""
         return self.log_mean.exp()
 
     @property
     def variance(self) -> Tensor:
-        """μ + μ²/r.
-
-        Example:
-            >>> NegativeBinomial(torch.zeros(2), torch.zeros(2)).variance
-            tensor([2., 2.])
-        """
+        """μ + μ²/r."""
         return self.mean + (2 * self.log_mean - self.log_dispersion).exp()
 
     @torch.no_grad()
@@ -195,22 +185,12 @@ class ZeroInflated(Distribution):
 
     @property
     def mean(self) -> Tensor:
-        """(1 − π) μ.
-
-        Example:
-            >>> ZeroInflatedGamma(torch.zeros(1), torch.zeros(1), torch.zeros(1)).mean
-            tensor([0.5000])
-        """
+        """(1 − π) μ."""
         return (self.log_mean + logsigmoid(-self.logits)).exp()
 
     @property
     def variance(self) -> Tensor:
-        """(1 − π)(v + π μ²), with v the variance of the base.
-
-        Example:
-            >>> ZeroInflatedNegativeBinomial(torch.zeros(1), torch.zeros(1), torch.zeros(1)).variance
-            tensor([1.2500])
-        """
+        """(1 − π)(v + π μ²), with v the variance of the base."""
         return (-self.logits).sigmoid() * (self._base_variance() + self.logits.sigmoid() * (2 * self.log_mean).exp())
 
     @torch.no_grad()

@@ -126,13 +126,7 @@ class BallNormal(Reparameterized):
 
     @property
     def mean_scale(self) -> Tensor:
-        """One number for how wide the distribution is: its scale, averaged over the axes if they differ.
-
-        Example:
-            >>> from horoball import WrappedNormal
-            >>> WrappedNormal(torch.zeros(2), torch.tensor([1.0, 2.0]), PoincareBall()).mean_scale
-            tensor(1.5000)
-        """
+        """One number for how wide the distribution is: its scale, averaged over the axes if they differ."""
         return self.scale.mean(-1)
 
     def coordinates(self) -> tuple[Tensor, Tensor, Tensor]:
@@ -253,24 +247,12 @@ class BallNormal(Reparameterized):
 
     @property
     def mean(self) -> Tensor:
-        """The Fréchet mean, which is the location: v and −v are equally likely.
-
-        Example:
-            >>> from horoball import WrappedNormal
-            >>> WrappedNormal(torch.ones(2), torch.ones(1), PoincareBall()).mean
-            tensor([1., 1.])
-        """
+        """The Fréchet mean, which is the location: v and −v are equally likely."""
         return self.loc
 
     @property
     def mode(self) -> Tensor:
-        """The point of highest density, the location.
-
-        Example:
-            >>> from horoball import WrappedNormal
-            >>> WrappedNormal(torch.ones(2), torch.ones(1), PoincareBall()).mode
-            tensor([1., 1.])
-        """
+        """The point of highest density, the location."""
         return self.loc
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Self:

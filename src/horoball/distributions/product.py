@@ -44,15 +44,7 @@ class ProductNormal(BallNormal):
 
     @property
     def centered(self) -> bool:
-        """Whether the location is known to be the origin.
-
-        Example:
-            >>> from horoball import WrappedNormal
-            >>> space = ProductSpace("H2xE1")
-            >>> family = ProductFamily(WrappedNormal, space)
-            >>> family.isotropic(torch.zeros(3), torch.ones(1), space).centered
-            False
-        """
+        """Whether the location is known to be the origin."""
         return all(normal.centered for normal in self.normals)
 
     @centered.setter

@@ -447,23 +447,13 @@ class HyperbolicRadius(Reparameterized):
     @property
     @in_float64
     def mean(self) -> Tensor:
-        """E[r] [eq:mean_radius].
-
-        Example:
-            >>> HyperbolicRadius(2, torch.tensor(1.0), PoincareBall(0.0)).mean  # √(π/2)
-            tensor(1.2533)
-        """
+        """E[r] [eq:mean_radius]."""
         return self._moments()[0].to(self.scale.dtype)
 
     @property
     @in_float64
     def variance(self) -> Tensor:
-        """Var[r], which the paper uses but does not give [errata:9].
-
-        Example:
-            >>> HyperbolicRadius(2, torch.tensor(1.0), PoincareBall(0.0)).variance  # 2 − π/2
-            tensor(0.4292)
-        """
+        """Var[r], which the paper uses but does not give [errata:9]."""
         return self._moments()[1].to(self.scale.dtype)
 
     @in_float64

@@ -51,12 +51,7 @@ _TINY = 1e-60  # floor of λ: its square root still divides, and no value differ
 
 
 class RadiusNumbers(NamedTuple):
-    """The distribution of t for each λ; all fields have λ's shape.
-
-    Example:
-        >>> solve(2, torch.zeros((), dtype=torch.float64)).m  # the mode of t exp(−t²/2)
-        tensor(1., dtype=torch.float64)
-    """
+    """The distribution of t for each λ; all fields have λ's shape."""
 
     n: float
     lam: Tensor
@@ -70,13 +65,7 @@ class RadiusNumbers(NamedTuple):
 
 
 class Tail(NamedTuple):
-    """What the distribution is like beyond t, on the side where its score has one sign.
-
-    Example:
-        >>> numbers = solve(2, torch.zeros((), dtype=torch.float64))
-        >>> tail(numbers, torch.tensor(1e-3, dtype=torch.float64)).left
-        tensor(True)
-    """
+    """What the distribution is like beyond t, on the side where its score has one sign."""
 
     left: Tensor  # whether the integrals below run over (0, t) or (t, ∞)
     rho: Tensor  # F/p on the left, −(1 − F)/p on the right
@@ -267,13 +256,7 @@ EPSILON_CELLS = 40  # along ε
 
 
 class RadiusTable(NamedTuple):
-    """Polynomial coefficients, lowest power first, in cell coordinates of [−1, 1].
-
-    Example:
-        >>> table = radius_table(2, torch.device("cpu"))
-        >>> len(table.numbers) == table.cells
-        True
-    """
+    """Polynomial coefficients, lowest power first, in cell coordinates of [−1, 1]."""
 
     shift: float  # α₀
     scale: float  # cells per unit of X
@@ -283,12 +266,7 @@ class RadiusTable(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """The scaled radius t = r/σ and Y = ∂t/∂λ at fixed ε.
-
-    Example:
-        >>> lookup(2, locate(2, torch.zeros(1)), torch.zeros(1)).t.shape
-        torch.Size([1])
-    """
+    """The scaled radius t = r/σ and Y = ∂t/∂λ at fixed ε."""
 
     t: Tensor
     Y: Tensor
@@ -298,12 +276,7 @@ class Entry(NamedTuple):
 
 
 class Location(NamedTuple):
-    """Where each λ lies in the table; λ beyond it is put at its end.
-
-    Example:
-        >>> locate(2, torch.ones(1)).alpha  # nλ
-        tensor([1.], dtype=torch.float64)
-    """
+    """Where each λ lies in the table; λ beyond it is put at its end."""
 
     alpha: Tensor
     X: Tensor

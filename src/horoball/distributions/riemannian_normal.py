@@ -80,12 +80,7 @@ class RiemannianNormal(BallNormal):
 
     @property
     def radius(self) -> HyperbolicRadius:
-        """The distribution of d(μ, z).
-
-        Example:
-            >>> RiemannianNormal(torch.zeros(3), torch.ones(1), PoincareBall(1.0)).radius.mean
-            tensor(2.2078)
-        """
+        """The distribution of d(μ, z)."""
         return HyperbolicRadius(self.loc.shape[-1], self.scale.squeeze(-1), self.ball, validate_args=False)
 
     @property

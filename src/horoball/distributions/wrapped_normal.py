@@ -122,12 +122,7 @@ class WrappedNormal(BallNormal):
 
     @property
     def is_isotropic(self) -> bool:
-        """Whether Σ = σ²I.
-
-        Example:
-            >>> WrappedNormal(torch.zeros(2), torch.ones(2), PoincareBall()).is_isotropic
-            False
-        """
+        """Whether Σ = σ²I."""
         return self.scale is not None and self.scale.shape[-1] == 1
 
     def rsample_and_log_prob(
@@ -197,12 +192,7 @@ class WrappedNormal(BallNormal):
 
     @property
     def variances(self) -> Tensor:
-        """Eigenvalues of Σ (a single one for Σ = σ²I), shape (*batch, 1) or (*batch, d).
-
-        Example:
-            >>> WrappedNormal(torch.zeros(2), torch.tensor([1.0, 2.0]), PoincareBall()).variances
-            tensor([1., 4.])
-        """
+        """Eigenvalues of Σ (a single one for Σ = σ²I), shape (*batch, 1) or (*batch, d)."""
         if self.scale is not None:
             return self.scale.square()
         return torch.linalg.eigvalsh(self.scale_tril @ self.scale_tril.mT)

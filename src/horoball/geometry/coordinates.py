@@ -102,12 +102,7 @@ _STEPS = 100  # steps to the mean; points of ordinary spread need about twenty
 
 
 class Projection(NamedTuple):
-    """Points on the disc, and what was done to them.
-
-    Example:
-        >>> Projection(np.zeros((1, 2)), "").points.shape
-        (1, 2)
-    """
+    """Points on the disc, and what was done to them."""
 
     points: np.ndarray  # (n, 2), float64, in the tangent chart
     note: str  # for the page's caption; empty where nothing was done

@@ -114,12 +114,7 @@ class CurvedSpace(nn.Module):
 
     @property
     def c(self) -> Curvature:
-        """Minus the curvature.
-
-        Example:
-            >>> CurvedSpace(0.5, learnable=True).c
-            tensor(0.5000, grad_fn=<SoftplusBackward0>)
-        """
+        """Minus the curvature."""
         return nn.functional.softplus(self.raw_c) if self.learnable else self._c
 
     def view(self) -> Self:
@@ -174,22 +169,12 @@ class CurvedSpace(nn.Module):
 
     @property
     def c_value(self) -> float:
-        """c as a plain number, with all its digits and without a gradient.
-
-        Example:
-            >>> CurvedSpace(0.3).c_value, CurvedSpace(0.5, learnable=True).c_value
-            (0.3, 0.5)
-        """
+        """c as a plain number, with all its digits and without a gradient."""
         return value(self.c)
 
     @property
     def is_euclidean(self) -> bool:
-        """Whether c is the number 0, so that the Euclidean formulas are used as they stand.
-
-        Example:
-            >>> CurvedSpace(0.0).is_euclidean
-            True
-        """
+        """Whether c is the number 0, so that the Euclidean formulas are used as they stand."""
         return is_zero(None if self.learnable else self._c)
 
     def extra_repr(self) -> str:

@@ -70,12 +70,7 @@ class ProductSpace(nn.Module):
 
     @property
     def balls(self) -> list[PoincareBall]:
-        """The factors; a Euclidean one is a ball of c = 0.
-
-        Example:
-            >>> ProductSpace("H2xE1").balls
-            [PoincareBall(c=1), PoincareBall(c=0)]
-        """
+        """The factors; a Euclidean one is a ball of c = 0."""
         return [factor for factor in self.factors if isinstance(factor, PoincareBall)]
 
     def split(self, z: Tensor) -> tuple[Tensor, ...]:

@@ -46,12 +46,7 @@ _LARGEST = {torch.float64: 300.0, torch.float32: 40.0}
 
 
 class Triangle(NamedTuple):
-    """Sides, angle and opening vector of the triangle; all but `e` have shape (*batch, 1) in float64.
-
-    Example:
-        >>> solve(torch.tensor([3.0, 0.0]), torch.tensor([0.0, 4.0]), 0.0).Rz  # in the plane: 3, 4, 5
-        tensor([5.], dtype=torch.float64)
-    """
+    """Sides, angle and opening vector of the triangle; all but `e` have shape (*batch, 1) in float64."""
 
     R1: Tensor  # |μ|
     R2: Tensor  # |v|
@@ -144,12 +139,7 @@ def third_side(R1: Tensor, R2: Tensor, gap: Tensor, P: Tensor, c: Curvature) -> 
 
 
 class Scaled(NamedTuple):
-    """Hyperbolic functions of the sides relative to those of a_z: each is bounded for points in general position.
-
-    Example:
-        >>> scaled(solve(torch.tensor([1.0, 0.0]), torch.tensor([2.0, 0.0]), 1.0), 1.0).az
-        tensor([3.], dtype=torch.float64)
-    """
+    """Hyperbolic functions of the sides relative to those of a_z: each is bounded for points in general position."""
 
     a: Tensor
     b: Tensor

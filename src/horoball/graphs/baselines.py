@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from horoball.geometry.random import global_seed
 from horoball.graphs.graph import Graph
 from horoball.hierarchy.space import Space
-from horoball.plugins import require_geometric
+from horoball.plugins import required
 
 _ENTRIES = 4_000_000  # neighbors held at a time, 50 MB
 
@@ -281,8 +281,8 @@ def _seeded(seed: int) -> Iterator[None]:
 
 
 def _model(edges: Tensor, nodes: int, hidden: int, d: int) -> Any:
-    GCNConv = require_geometric("nn").GCNConv
-    gcn_norm = require_geometric("nn.conv.gcn_conv").gcn_norm
+    GCNConv = required("torch_geometric.nn").GCNConv
+    gcn_norm = required("torch_geometric.nn.conv.gcn_conv").gcn_norm
 
     class Encoder(nn.Module):
         """Two convolutions of one unit vector a node, which are not formed: their product with weights is a lookup."""
@@ -299,8 +299,8 @@ def _model(edges: Tensor, nodes: int, hidden: int, d: int) -> Any:
             h = self.first(torch.arange(nodes), *self.graph).relu()
             return self.mean(h, *self.graph), self.log_scale(h, *self.graph)
 
-    model = require_geometric("nn").VGAE(Encoder())
-    require_geometric("nn.inits").glorot(
+    model = required("torch_geometric.nn").VGAE(Encoder())
+    required("torch_geometric.nn.inits").glorot(
         model.encoder.first.lin.weight
     )  # as in a linear layer; an embedding starts far larger
     return model

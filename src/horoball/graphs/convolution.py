@@ -9,12 +9,12 @@ import torch
 from torch import Tensor, nn
 
 from horoball.graphs.graph import Graph
-from horoball.plugins import require_geometric
+from horoball.plugins import required
 
 __all__ = ["GraphConvolution", "propagation"]
 
-GCNConv: Any = require_geometric("nn").GCNConv
-gcn_norm: Any = require_geometric("nn.conv.gcn_conv").gcn_norm
+GCNConv: Any = required("torch_geometric.nn").GCNConv
+gcn_norm: Any = required("torch_geometric.nn.conv.gcn_conv").gcn_norm
 
 
 def propagation(graph: Graph) -> Tensor:

@@ -138,10 +138,6 @@ class PoincareGraphVAE(ShownInNotebooks, BaseEstimator):
             X: The graph, anything that `graphs.read_graph` takes: a path, pairs of ids, networkx, scipy, PyG.
             y: Not used.
             features: Numbers known of the nodes, shape (nodes, k).
-
-        Example:
-            >>> PoincareGraphVAE(max_epochs=1).fit([(0, 1), (1, 2)]).graph_
-            Graph(nodes=3, edges=2)
         """
         graph = read_graph(X, features, directed=self.directed)
         with called(d="n_components"), watched(self.verbose) as progress:
@@ -166,12 +162,7 @@ class PoincareGraphVAE(ShownInNotebooks, BaseEstimator):
         return self
 
     def fit_transform(self, X: Any, y: Any = None, *, features: Any = None) -> np.ndarray:
-        """Fit the model, and return the nodes' ball coordinates.
-
-        Example:
-            >>> PoincareGraphVAE(max_epochs=1).fit_transform([(0, 1), (1, 2)]).shape
-            (3, 2)
-        """
+        """Fit the model, and return the nodes' ball coordinates."""
         return self.fit(X, features=features).embedding_
 
     def predict_proba(self, pairs: Any) -> np.ndarray:

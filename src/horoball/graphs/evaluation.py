@@ -50,26 +50,14 @@ class LeakWarning(UserWarning):
 
 
 class Pairs(NamedTuple):
-    """Pairs of nodes, and whether each is an edge of the full graph.
-
-    Example:
-        >>> Pairs(torch.tensor([[0, 1]]), torch.tensor([True])).is_edge
-        tensor([True])
-    """
+    """Pairs of nodes, and whether each is an edge of the full graph."""
 
     pairs: Tensor  # int64, (k, 2)
     is_edge: Tensor  # bool, (k,)
 
 
 class LinkSplit(NamedTuple):
-    """A graph with fewer edges, and what was held out.
-
-    Example:
-        >>> graph = Graph.of([(0, 1), (1, 2), (2, 3), (3, 0), (3, 4), (4, 5), (5, 3)])
-        >>> split = split_links(graph, validation=0, test=0.2)
-        >>> split.train, split.test.pairs.shape, split.isolated
-        (Graph(nodes=6, edges=6), torch.Size([2, 2]), 0)
-    """
+    """A graph with fewer edges, and what was held out."""
 
     train: Graph
     validation: Pairs
@@ -175,13 +163,7 @@ _FAR = 20.0  # √c·radius up to which ball coordinates in float64 keep distanc
 
 
 class Ranking(NamedTuple):
-    """How near related nodes are.
-
-    Example:
-        >>> line = torch.arange(4.0)[:, None]
-        >>> ranking(csr_array([[0, 1, 0, 0], [0, 0, 0, 1], [0, 0, 0, 0], [0, 0, 0, 0]]), line)
-        Ranking(map=0.6666666666666666, mean_rank=2.0, nodes=2)
-    """
+    """How near related nodes are."""
 
     map: float  # mean over nodes of their average precision, at most 1
     mean_rank: float  # mean over related pairs, at least 1
@@ -305,12 +287,7 @@ def _points(z: Tensor, n: int) -> Tensor:
 
 
 class LinkScores(NamedTuple):
-    """Area under the ROC curve and average precision, both from 0 to 1.
-
-    Example:
-        >>> link_scores([0.9, 0.8, 0.3, 0.1], [True, True, False, False])
-        LinkScores(auc=1.0, ap=1.0)
-    """
+    """Area under the ROC curve and average precision, both from 0 to 1."""
 
     auc: float  # chance that an edge scores above a non-edge; ties count half
     ap: float  # mean over the edges of the precision at the edge's score
@@ -363,15 +340,7 @@ _SEARCHES = 200  # of a larger graph, which cost the most: 0.7 s each on 10⁶ n
 
 @dataclass(frozen=True)
 class Reconstruction:
-    """What is left of a graph in the distances between its nodes' points.
-
-    Example:
-        >>> import torch
-        >>> path = Graph.of([(0, 1), (1, 2), (2, 3)])
-        >>> found = reconstruction(path, torch.arange(4.0)[:, None], PoincareBall(0.0))
-        >>> found.map, found.mean_rank, found.distortion.worst
-        (1.0, 1.0, 1.0)
-    """
+    """What is left of a graph in the distances between its nodes' points."""
 
     map: float  # mean average precision of nodes' neighbors, at most 1
     mean_rank: float  # of a neighbor among the nodes that are none, at least 1

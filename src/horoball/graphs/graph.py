@@ -92,12 +92,7 @@ class Graph:
         return f"Graph(nodes={self.nodes}, edges={len(self.edges)}{named}{features}{directed})"
 
     def degrees(self) -> Tensor:
-        """Number of neighbors of each node, shape (nodes,).
-
-        Example:
-            >>> Graph.of([(0, 1), (1, 2)]).degrees()
-            tensor([1, 2, 1])
-        """
+        """Number of neighbors of each node, shape (nodes,)."""
         return torch.bincount(self.edges.flatten(), minlength=self.nodes)
 
     def adjacency(self) -> Any:
@@ -131,12 +126,7 @@ class Graph:
         return scipy.sparse.coo_array((ones, tuple(self.edges.numpy().T)), shape=(self.nodes, self.nodes)).tocsr()
 
     def undirected(self) -> Graph:
-        """The same nodes and edges without directions.
-
-        Example:
-            >>> Graph.of([(1, 0), (0, 1)], directed=True).undirected()
-            Graph(nodes=2, edges=1)
-        """
+        """The same nodes and edges without directions."""
         return Graph.of(self.edges, self.nodes, self.names, self.features) if self.directed else self
 
     def holds(self, pairs: Tensor) -> Tensor:
@@ -144,10 +134,6 @@ class Graph:
 
         Args:
             pairs: Node numbers, shape (k, 2).
-
-        Example:
-            >>> Graph.of([(0, 1), (1, 2)]).holds(torch.tensor([[2, 1], [0, 2], [1, 1]]))
-            tensor([ True, False, False])
         """
         low, high = (int(pairs.min()), int(pairs.max())) if pairs.numel() else (0, 0)
         if low < 0 or high >= max(1, self.nodes):

@@ -22,12 +22,7 @@ _LIKELY = 0.5  # probability from which a relation counts as one
 
 
 class Relatives(NamedTuple):
-    """Nodes by number, and the probability that each is what was asked for.
-
-    Example:
-        >>> Relatives(torch.tensor([3]), torch.tensor([0.9])).nodes.tolist()
-        [3]
-    """
+    """Nodes by number, and the probability that each is what was asked for."""
 
     nodes: Tensor
     probability: Tensor

@@ -313,10 +313,6 @@ class GraphVAE(nn.Module):
         Args:
             config: What it is made from.
             generator: Where the initial weights come from; torch's global generator if not given.
-
-        Example:
-            >>> GraphVAE.from_config(GraphConfig(nodes=4, c=0.0)).ball
-            PoincareBall(c=0)
         """
         ball = PoincareBall(config.c, learnable=config.learn_c)
         encoder: nn.Module

@@ -33,13 +33,7 @@ _SIDE = 256  # largest q: a tile stays in the cache
 
 
 class Tiles(NamedTuple):
-    """Tiles of pairs, each of some rows × as many columns.
-
-    Example:
-        >>> nobody = torch.empty(0, 3, dtype=torch.int64)
-        >>> Tiles(torch.tensor([[0, 1]]), torch.tensor([[2, 3]]), nobody, total=4).pairs().tolist()
-        [[0, 2], [0, 3], [1, 2], [1, 3]]
-    """
+    """Tiles of pairs, each of some rows × as many columns."""
 
     rows: Tensor  # (tiles, q)
     columns: Tensor  # (tiles, q)
@@ -109,12 +103,7 @@ def _edges(graph: Graph, order: np.ndarray, side: int, strides: int) -> Tensor:
 
 
 class PairBatch(NamedTuple):
-    """Pairs of one step of one rank.
-
-    Example:
-        >>> PairBatch(torch.zeros(3, 2), None, 1.0, 1.0, nodes=10, share=(0, 1)).total
-        10
-    """
+    """Pairs of one step of one rank."""
 
     edges: Tensor  # (edges, 2)
     non_edges: Tiles | None  # None for all there are

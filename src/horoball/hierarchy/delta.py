@@ -60,12 +60,7 @@ def four_point(d: np.ndarray) -> FourPoint:
 
 @dataclass(frozen=True)
 class Estimate:
-    """A number and its 95 % interval, which is the number itself where every quadruple was counted.
-
-    Example:
-        >>> Estimate.around(0.3, standard_error=0.01)
-        Estimate(value=0.3, low=0.2804, high=0.3196)
-    """
+    """A number and its 95 % interval, which is the number itself where every quadruple was counted."""
 
     value: float
     low: float
@@ -83,10 +78,6 @@ class Delta:
     """What the quadruples of a space say about being a tree; δ, mean and conflict are 0 on a tree.
 
     L ≥ M ≥ S are a quadruple's three sums of two distances (see `four_point`).
-
-    Example:
-        >>> print(delta(Space.of_points(np.random.default_rng(0).normal(size=(1000, 2))), landmarks=60))
-        δ ≥ 1.26, 2δ/diameter 0.501, mean 0.175 [0.147, 0.203], conflict 0.234 [0.218, 0.251] (60 of 1000 points)
     """
 
     n: int

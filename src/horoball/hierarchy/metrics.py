@@ -22,14 +22,7 @@ from horoball.tables.numbers import check_unmasked
 
 @dataclass(frozen=True)
 class Distortion:
-    """How an embedding stretches distances.
-
-    Example:
-        >>> x = np.random.default_rng(0).normal(size=(50, 2))
-        >>> same = distortion(Space.of_points(x), Space.of_points(3 * x))
-        >>> round(same.worst, 6), round(same.scale, 6)
-        (1.0, 0.333333)
-    """
+    """How an embedding stretches distances."""
 
     scale: float  # s, by which the embedding's distances are multiplied
     mean: float  # of |s·d'/d − 1|
@@ -83,13 +76,7 @@ def distortion(data: Space, embedding: Space, *, sources: int = 500, seed: int =
 
 @dataclass(frozen=True)
 class Quality:
-    """Scalars of the co-ranking matrix; 1 is a perfect embedding.
-
-    Example:
-        >>> line = Space.of_points(np.arange(30.0)[:, None] ** 1.5)
-        >>> quality(line, line).q_local
-        1.0
-    """
+    """Scalars of the co-ranking matrix; 1 is a perfect embedding."""
 
     q_local: float  # mean of Q_NX(k) for k ≤ K_max
     q_global: float  # mean of Q_NX(k) for k ≥ K_max
@@ -332,13 +319,7 @@ def nearest_ancestor(space: Space, depths: ArrayLike) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Metrics:
-    """How well an embedding shows its data; see `quality`, `distortion`, `neighbor_accuracy`, `dendrogram_purity`.
-
-    Example:
-        >>> x = np.random.default_rng(0).normal(size=(60, 2))
-        >>> round(metrics(x, x, PoincareBall(0.0)).trustworthiness, 2)
-        1.0
-    """
+    """How well an embedding shows its data; see `quality`, `distortion`, `neighbor_accuracy`, `dendrogram_purity`."""
 
     points: int  # that were measured
     q_local: float

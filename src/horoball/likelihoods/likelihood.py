@@ -73,13 +73,7 @@ class Likelihood(Constants):
 
     @classmethod
     def fields(cls, summary: Summary) -> dict[str, Any]:
-        """Fields of `ModelConfig` that follow from the table, unless the user sets them.
-
-        Example:
-            >>> from horoball.likelihoods import Poisson
-            >>> Poisson.fields(Summary(2))
-            {'log_input': True}
-        """
+        """Fields of `ModelConfig` that follow from the table, unless the user sets them."""
         del summary
         return {"log_input": cls.log_input}
 
@@ -153,11 +147,6 @@ class Likelihood(Constants):
         Args:
             x: Values as the model sees them, none missing, shape (*batch, features).
             sizes: Levels of each feature, where it has levels.
-
-        Example:
-            >>> from horoball.likelihoods import Categorical
-            >>> Categorical.network_input(torch.tensor([[1.0, 2.0]]), (2, 3))
-            tensor([[0., 1., 0., 0., 1.]])
         """
         del sizes
         return x.log1p() if cls.log_input else x

@@ -41,12 +41,7 @@ _HALFWAY = 0.5
 
 @dataclass(frozen=True)
 class Probes:
-    """How many partitions to look through for k neighbors.
-
-    Example:
-        >>> [Probes(2, 4, 16, 0.1).of(k).best for k in (1, 10, 40, 100, 1000)]
-        [4, 4, 10, 16, 64]
-    """
+    """How many partitions to look through for k neighbors."""
 
     own: int  # of the query's own
     few: int  # with the best products, for ten neighbors

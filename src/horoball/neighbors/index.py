@@ -287,11 +287,6 @@ class Index:
         Args:
             z: Where they are now, shape (n, d).
             names: Text or a whole number for each, each once.
-
-        Example:
-            >>> index = Index(PoincareBall()).add(torch.eye(2), names=["a", "b"])
-            >>> index.update(torch.ones(2, 2), names=["b", "c"]).names([0, 1, 2])
-            array(['a', 'b', 'c'], dtype=object)
         """
         new = in_chart(z, self.ball, self.coordinates, self._z.shape[1] or None, "Points of the index")
         named = as_names(names, len(new))

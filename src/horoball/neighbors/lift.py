@@ -38,12 +38,7 @@ _SMALLEST = 1e-36  # below it float32 loses digits
 
 
 class Queries(NamedTuple):
-    """Lifted queries.
-
-    Example:
-        >>> Lift.of(torch.ones(1, 2), 1.0).queries(torch.zeros(1, 2)).rows
-        array([[-1.,  0.,  0.]], dtype=float32)
-    """
+    """Lifted queries."""
 
     rows: np.ndarray  # (−1, g/cosh), float32, shape (n, d + 1)
     radius: Tensor  # R_q, shape (n,); this and the rest in units of the lift, float64
@@ -54,13 +49,7 @@ class Queries(NamedTuple):
 
 @dataclass(frozen=True)
 class Lift:
-    """The lift for points of a certain size.
-
-    Example:
-        >>> lift = Lift.of(torch.tensor([[0.0, 0.0], [3.0, 4.0]]), 0.0)
-        >>> lift.points(torch.tensor([[3.0, 4.0]]))  # lengths are in units of the largest, 5
-        array([[0.5, 0.6, 0.8]], dtype=float32)
-    """
+    """The lift for points of a certain size."""
 
     c: float  # minus the curvature, in units of 1/unit²
     unit: float  # the length that counts as 1: of the farthest point, or 1/√c if it is farther

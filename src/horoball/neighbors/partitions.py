@@ -47,7 +47,7 @@ from torch import Tensor
 
 from horoball.geometry.kernels import tanhc
 from horoball.neighbors.lift import Lift
-from horoball.plugins import require_faiss
+from horoball.plugins import required
 
 _BITS = 2.0**25
 _NUMBERS = 2**22  # scores that are held at a time, 32 MB
@@ -134,12 +134,7 @@ _RADIUS = 0.25  # weight of the radius among a query's own partitions
 
 
 class Probe(NamedTuple):
-    """How many partitions a search looks through.
-
-    Example:
-        >>> Probe(2, 30).doubled()
-        Probe(own=4, best=60)
-    """
+    """How many partitions a search looks through."""
 
     own: int  # the one that the query would be assigned to, and the next ones
     best: int  # those with the best inner products
@@ -207,7 +202,7 @@ class Partitions:
 
     def quantizer(self) -> Any:
         """A flat FAISS index of the centers: an inverted file wants one, though it is told where points are."""
-        index = require_faiss().IndexFlatIP(self.centers.shape[-1])
+        index = required("faiss").IndexFlatIP(self.centers.shape[-1])
         index.add(self._lifted())
         return index
 
@@ -281,6 +276,6 @@ def train(z: Tensor, lift: Lift, count: int, *, width: float, seed: int) -> Part
         z = z[torch.randperm(len(z), generator=torch.Generator().manual_seed(seed))[: count * _SAMPLE]]
     rows = features(z, lift, width).float().numpy()
     options = {"niter": _STEPS, "seed": seed + 1, "max_points_per_centroid": _SAMPLE, "min_points_per_centroid": 1}
-    kmeans = require_faiss().Kmeans(rows.shape[1], count, **options)
+    kmeans = required("faiss").Kmeans(rows.shape[1], count, **options)
     kmeans.train(rows)
     return Partitions(torch.from_numpy(kmeans.centroids), lift, width, False, 1.0)

@@ -29,7 +29,7 @@ from torch import Tensor
 from horoball.geometry.ball import PoincareBall
 from horoball.neighbors.lift import Lift, Queries
 from horoball.neighbors.partitions import Partitions, Probe
-from horoball.plugins import require_faiss
+from horoball.plugins import required
 
 _BLOCK = 65_536
 
@@ -52,7 +52,7 @@ class Engine:
     """
 
     def __init__(self, lift: Lift, d: int, partitions: Partitions | None = None) -> None:
-        faiss = require_faiss()
+        faiss = required("faiss")
         self.lift, self.partitions, self.of = lift, partitions, np.empty(0, np.int32)
         self.made_for = lift.reach
         if partitions is None:
@@ -94,7 +94,7 @@ class Engine:
             return -products, ids
         # FAISS's Python method takes p from an attribute of the index, which threads would share.
         pointer, products, ids = (
-            require_faiss().swig_ptr,
+            required("faiss").swig_ptr,
             np.empty((len(rows), k), np.float32),
             np.empty((len(rows), k), int),
         )
@@ -110,14 +110,14 @@ class Engine:
         least = float(np.nextafter(np.float32(-bound), np.float32(-np.inf)))
         if probed is None:
             return self.faiss.range_search(row[None], least)[2]
-        faiss, row, lists = require_faiss(), np.ascontiguousarray(row), np.ascontiguousarray(probed[None], np.int64)
+        faiss, row, lists = required("faiss"), np.ascontiguousarray(row), np.ascontiguousarray(probed[None], np.int64)
         found, centers = faiss.RangeSearchResult(1), np.zeros(lists.shape, np.float32)
         arguments = (faiss.swig_ptr(row), least, faiss.swig_ptr(lists), faiss.swig_ptr(centers), found)
         self.faiss.range_search_preassigned_c(1, *arguments, False, self._params(lists))
         return faiss.rev_swig_ptr(found.labels, int(faiss.rev_swig_ptr(found.lims, 2)[1])).copy()
 
     def _params(self, lists: np.ndarray) -> Any:
-        return require_faiss().SearchParametersIVF(nprobe=lists.shape[1])
+        return required("faiss").SearchParametersIVF(nprobe=lists.shape[1])
 
 
 _SPARE = 6  # candidates beyond k, or half of k if that is more
@@ -128,12 +128,7 @@ _NEAR = 8.0  # √cR up to which distances from directions are right to 1e-12
 
 
 class Found(NamedTuple):
-    """Neighbors, nearest first, equal ones by id; shape (m, k).
-
-    Example:
-        >>> Found(torch.zeros(1, 1), torch.zeros(1, 1, dtype=torch.int64), 0).unsettled
-        0
-    """
+    """Neighbors, nearest first, equal ones by id; shape (m, k)."""
 
     distances: Tensor  # float64
     ids: Tensor  # int64
@@ -158,16 +153,7 @@ def others(ids: Tensor, own: Tensor, k: int) -> Tensor:
 
 
 class Search(NamedTuple):
-    """Points and the engine that holds them.
-
-    Example:
-        >>> from horoball.neighbors.lift import Lift
-        >>> z = torch.tensor([[0.0, 1.0], [0.0, 3.0]])
-        >>> engine = Engine(Lift.of(z, 1.0), 2)
-        >>> engine.add(z)
-        >>> Search(engine, PoincareBall(), z).nearest(torch.tensor([[0.0, 2.5]]), 1)
-        Found(distances=tensor([[0.5000]], dtype=torch.float64), ids=tensor([[1]]), unsettled=0)
-    """
+    """Points and the engine that holds them."""
 
     engine: Engine
     ball: PoincareBall

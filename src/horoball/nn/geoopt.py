@@ -9,11 +9,11 @@ from torch import Tensor
 
 from horoball.geometry.ball import PoincareBall
 from horoball.geometry.kernels import sinhc, wide
-from horoball.plugins import require_geoopt
+from horoball.plugins import required
 
 __all__ = ["GeooptBall"]
 
-Manifold: Any = require_geoopt().Manifold
+Manifold: Any = required("geoopt").Manifold
 
 
 class GeooptBall(Manifold):
@@ -158,4 +158,4 @@ class GeooptBall(Manifold):
             >>> GeooptBall(PoincareBall(1.0)).origin(2).tolist()
             [0.0, 0.0]
         """
-        return require_geoopt().ManifoldTensor(torch.zeros(*size, dtype=dtype, device=device), manifold=self)
+        return required("geoopt").ManifoldTensor(torch.zeros(*size, dtype=dtype, device=device), manifold=self)

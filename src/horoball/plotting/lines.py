@@ -16,7 +16,7 @@ from horoball.distributions.normal import BallNormal
 from horoball.geometry.ball import PoincareBall
 from horoball.nn.gyroplane import Gyroplane
 from horoball.plotting.marks import annotate, color_of, on_disc, prepared
-from horoball.plugins import require_pyplot
+from horoball.plugins import required
 from horoball.tables.cell_values import category_names
 
 _ARC = 48  # points of a geodesic
@@ -244,7 +244,7 @@ def tree(
     low, high, y, ends = _places(tree, opened)
     if ax is None:
         height = max(2.0, _ROW * high[-1] + 0.8)
-        _, ax = require_pyplot().subplots(figsize=(7, height), layout="constrained")
+        _, ax = required("matplotlib.pyplot").subplots(figsize=(7, height), layout="constrained")
     seen = sorted([*opened, *ends])
     _draw_branches(ax, tree, seen, y, paint, support)
     deepest = _deepest(tree)
@@ -269,7 +269,8 @@ def tree(
     if title:
         ax.set_title(title)
     if labels is not None and legend:
-        marks = [require_pyplot().Line2D([], [], color=color_of(k), linewidth=3) for k in range(len(paint.categories))]
+        line = required("matplotlib.pyplot").Line2D
+        marks = [line([], [], color=color_of(k), linewidth=3) for k in range(len(paint.categories))]
         place: dict[str, Any] = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.45 / _inches(ax)[1]), "ncols": 4}
         ax.legend(marks, paint.categories, frameon=False, fontsize=8, **place)
     return ax

@@ -15,7 +15,7 @@ from horoball.distributions.normal import BallNormal
 from horoball.geometry.ball import PoincareBall
 from horoball.geometry.coordinates import project
 from horoball.geometry.random import generator_for
-from horoball.plugins import require_pyplot
+from horoball.plugins import required
 from horoball.tables.cell_values import category_names
 
 # Colors that color-blind readers can tell apart: Okabe and Ito's, then Tol's muted ones, as in the viewer by day.
@@ -45,13 +45,13 @@ def disc(ax: Any = None, *, c: float = 1.0, title: str = "") -> Any:
         1.0
     """
     if ax is None:
-        _, ax = require_pyplot().subplots(figsize=(6, 6), layout="constrained")
+        _, ax = required("matplotlib.pyplot").subplots(figsize=(6, 6), layout="constrained")
     ax.set_aspect("equal")
     ax.set_axis_off()
     if c > 0:
         radius = 1 / math.sqrt(c)
-        rim = require_pyplot().Circle((0, 0), radius, fill=False, color="#444444", linewidth=1.2, zorder=5, gid="rim")
-        ax.add_patch(rim)
+        circle = required("matplotlib.pyplot").Circle
+        ax.add_patch(circle((0, 0), radius, fill=False, color="#444444", linewidth=1.2, zorder=5, gid="rim"))
         ax.set_xlim(-1.02 * radius, 1.02 * radius)
         ax.set_ylim(-1.02 * radius, 1.02 * radius)
     if title:

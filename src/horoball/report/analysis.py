@@ -42,12 +42,7 @@ _HELD_OUT = 0.2  # of the rows, for the log-likelihood
 
 @dataclass(frozen=True)
 class Candidate:
-    """One trained model, judged.
-
-    Example:
-        >>> sorted(Candidate.__dataclass_fields__)
-        ['c', 'embedding', 'epochs', 'log_likelihood', 'metrics', 'seed']
-    """
+    """One trained model, judged."""
 
     c: float
     seed: int
@@ -63,10 +58,6 @@ class Difference:
 
     The seeds' rows overlap, so their differences are not independent: the interval is Student's, widened by Nadeau and
     Bengio's factor for random splits.
-
-    Example:
-        >>> difference([1.0, 2.0, 3.0], [0.0, 1.0, 2.0])
-        Difference(mean=1.0, low=1.0, high=1.0)
     """
 
     mean: float
@@ -81,12 +72,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class Candidates:
-    """Pairs of models, hyperbolic and Euclidean, one pair per seed.
-
-    Example:
-        >>> Candidates([], [], torch.zeros(0, 2)).hyperbolic
-        []
-    """
+    """Pairs of models, hyperbolic and Euclidean, one pair per seed."""
 
     hyperbolic: list[Candidate]
     euclidean: list[Candidate]
@@ -203,12 +189,7 @@ CALLED = {"hyperbolic": "hyperbolic", "euclidean": "Euclidean", "neither": "neit
 
 @dataclass(frozen=True)
 class Report:
-    """All that the page shows.
-
-    Example:
-        >>> sorted(Report.__dataclass_fields__)
-        ['c', 'candidates', 'columns', 'distance_weight', 'judged', 'labeled', ..., 'trained', 'tree', 'verdict']
-    """
+    """All that the page shows."""
 
     name: str
     rows: int

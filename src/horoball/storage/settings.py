@@ -30,10 +30,6 @@ class SettingError(ValueError):
     Args:
         name: The setting.
         problem: What is wrong with it, to be read after the name.
-
-    Example:
-        >>> str(SettingError("beta", "must be at least 0, got -1."))
-        'beta must be at least 0, got -1.'
     """
 
     def __init__(self, name: str, problem: str) -> None:
@@ -142,31 +138,16 @@ class Settings:
         return plain
 
     def as_dict(self) -> dict[str, Any]:
-        """The fields, ready for JSON.
-
-        Example:
-            >>> Settings().as_dict()
-            {}
-        """
+        """The fields, ready for JSON."""
         return {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
 
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> Self:
-        """The inverse of `as_dict`.
-
-        Example:
-            >>> Settings.from_dict({}) == Settings()
-            True
-        """
+        """The inverse of `as_dict`."""
         return cls(**fields)
 
     def replace(self, **changes: Any) -> Self:
-        """The same with some fields changed.
-
-        Example:
-            >>> Settings().replace() == Settings()
-            True
-        """
+        """The same with some fields changed."""
         return replace(self, **changes)
 
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.sparse import csr_matrix, vstack
 
-from horoball.plugins import require_anndata
+from horoball.plugins import required
 from horoball.tables.covariates import Covariates, scaling_of
 from horoball.tables.formats import table_reader
 from horoball.tables.limits import check_widths, parsing
@@ -226,7 +226,7 @@ def cell_table(
         label_may_miss: Whether cells without that column are taken as they are, and not refused.
 
     Example:
-        >>> cells = require_anndata().AnnData(np.eye(3, dtype=np.float32))
+        >>> cells = required("anndata").AnnData(np.eye(3, dtype=np.float32))
         >>> cells.obs["sample"] = ["a", "b", "a"]
         >>> table = cell_table(cells, batch=["sample"])
         >>> table.columns, table.covariates.categories
@@ -253,14 +253,14 @@ class _Cells(NamedTuple):
 
 
 def _parts(cells: Any) -> _Cells:
-    require_anndata()
+    required("anndata")
     obs = cells.obs.to_memory() if hasattr(cells.obs, "to_memory") else cells.obs  # of `read_lazy`
     return _Cells("The AnnData", obs, list(map(str, cells.var_names)), cells, dict.fromkeys(cells.layers, cells))
 
 
 def _open(path: str | Path, stack: ExitStack) -> _Cells:
     """An .h5ad file with its matrices left where they are."""
-    require_anndata()
+    required("anndata")
     import h5py
     from anndata.io import read_elem
 

@@ -39,11 +39,6 @@ class Covariates:
         Args:
             columns: Categories.
             numbers: Covariates that are numbers, of mean 0 and standard deviation 1; see `scaling_of`.
-
-        Example:
-            >>> given = Covariates.of({"batch": ["b", "a"]}, {"depth": np.array([-1.0, 1.0])})
-            >>> given.categories, given.codes.tolist()
-            ({'batch': ['a', 'b'], 'depth': ['(number)']}, [[1.0, -1.0], [0.0, 1.0]])
         """
         categories: dict[str, list[str]] = {}
         codes = []
@@ -85,22 +80,11 @@ class Covariates:
         return Covariates(self.categories, self.codes[index])
 
     def beside(self, x: Tensor, index: Any) -> Tensor:
-        """Rows of features with their codes after them.
-
-        Example:
-            >>> Covariates.of({"batch": ["b", "a", "b"]}).beside(torch.zeros(2, 1), slice(1, 3))
-            tensor([[0., 0.],
-                    [0., 1.]])
-        """
+        """Rows of features with their codes after them."""
         return torch.cat((x, torch.from_numpy(self.codes[index]).to(x.dtype)), 1)
 
     def recoded(self, categories: Mapping[str, Sequence[str]]) -> Covariates:
-        """The same with the codes of other categories, which must have all that occur.
-
-        Example:
-            >>> Covariates.of({"batch": ["b", "b"]}).recoded({"batch": ["a", "b"]}).codes.tolist()
-            [[1], [1]]
-        """
+        """The same with the codes of other categories, which must have all that occur."""
         codes = []
         for name, known in categories.items():
             if name not in self.categories:

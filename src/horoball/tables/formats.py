@@ -30,12 +30,7 @@ ReadTable = Callable[[str, ReadOptions], Table]
 
 
 class TableReader(NamedTuple):
-    """A registered reader.
-
-    Example:
-        >>> find_reader("rows.npy").labels
-        False
-    """
+    """A registered reader."""
 
     read: ReadTable
     labels: bool  # whether its files may have a column of labels

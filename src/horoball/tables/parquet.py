@@ -352,18 +352,8 @@ class _MixedReader(RowReader):
     """Stretches of row groups as rows of numbers."""
 
     def __init__(self, files: ParquetFiles, columns: list[str], schema: Schema, unseen: Unseen) -> None:
-        super().__init__(files, columns)
+        super().__init__(files, columns, len(schema.names))
         self._schema, self._unseen = schema, unseen
 
-    def read(self, stretches: Sequence[Stretch]) -> np.ndarray:
-        """Their rows below each other, a C-ordered float32 array."""
-        out = np.empty((sum(stretch.rows for stretch in stretches), len(self._schema.names)), np.float32)
-        start = 0
-        for stretch in stretches:
-            row = stretch.first
-            for frame in self._whole(stretch) if stretch.whole else self._part(stretch):
-                first = partial(self._row, stretch, row)
-                out[start : start + frame.num_rows] = encode(self._schema, frame, self._unseen, first)
-                row += frame.num_rows
-                start += frame.num_rows
-        return out
+    def _rows(self, frame: Any, stretch: Stretch, first: int) -> np.ndarray:
+        return encode(self._schema, frame, self._unseen, partial(self._row, stretch, first))

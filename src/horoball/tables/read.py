@@ -25,12 +25,7 @@ KINDS = {
 
 
 class Reading(NamedTuple):
-    """How the rows of a fit were read, so that new ones are read alike.
-
-    Example:
-        >>> Reading("numbers", ["a", "b"]).label is None
-        True
-    """
+    """How the rows of a fit were read, so that new ones are read alike."""
 
     kind: str
     columns: list[str]  # of the features

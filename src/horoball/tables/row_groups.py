@@ -268,8 +268,8 @@ def _readable(otherwise: str) -> Iterator[None]:
 class RowReader:
     """Reads stretches of row groups. Stretches of one group are decoded once if they come in their order."""
 
-    def __init__(self, files: ParquetFiles, columns: list[str]) -> None:
-        self._files, self._columns = files, columns
+    def __init__(self, files: ParquetFiles, columns: list[str], width: int | None = None) -> None:
+        self._files, self._columns, self._width = files, columns, len(columns) if width is None else width
         self._group: tuple[int, int] | None = None  # the large group that is being decoded
         self._next = 0  # its first row that was not given out
         self._decoded: Iterator[Any] = iter(())
@@ -278,19 +278,22 @@ class RowReader:
 
     def read(self, stretches: Sequence[Stretch]) -> np.ndarray:
         """Their rows below each other, a C-ordered float32 array."""
-        out = np.empty((sum(stretch.rows for stretch in stretches), len(self._columns)), np.float32)
+        out = np.empty((sum(stretch.rows for stretch in stretches), self._width), np.float32)
         start = 0
         for stretch in stretches:
-            end = start + stretch.rows
+            first = stretch.first  # of the frame, in its row group
             for frame in self._whole(stretch) if stretch.whole else self._part(stretch):
-                # Parquet stores columns: filling columns and turning them once is three times faster than filling rows.
-                columns = np.empty((frame.num_rows, len(self._columns)), np.float32, order="F")
-                for position, column in enumerate(frame.itercolumns()):
-                    first = stretch.first + stretch.rows - (end - start)  # of the frame, in its row group
-                    self._fill(columns[:, position], column, position, stretch, first)
-                out[start : start + frame.num_rows] = columns
-                start += frame.num_rows
+                out[start : start + frame.num_rows] = self._rows(frame, stretch, first)
+                start, first = start + frame.num_rows, first + frame.num_rows
         return out
+
+    def _rows(self, frame: Any, stretch: Stretch, first: int) -> np.ndarray:
+        """Rows of a record batch or table of Arrow, of which the first has a number in its row group."""
+        # Parquet stores columns: filling columns and turning them once is three times faster than filling rows.
+        columns = np.empty((frame.num_rows, self._width), np.float32, order="F")
+        for position, column in enumerate(frame.itercolumns()):
+            self._fill(columns[:, position], column, position, stretch, first)
+        return columns
 
     def _fill(self, out: np.ndarray, column: Any, position: int, stretch: Stretch, first: int) -> None:
         """A column as float32; a missing value, or one beyond float32, is refused by its row in the table."""

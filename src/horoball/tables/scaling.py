@@ -167,23 +167,13 @@ class Standardizer:
 
         A feature that does not vary is divided by 1, and one that varies by float32's rounding alone by that of its
         size: dividing by less would make much of what is nothing.
-
-        Example:
-            >>> from horoball.tables.table import ArrayTable
-            >>> Standardizer.of(summarize(ArrayTable([[5.0, 1.0], [5.0, 3.0]])).spread).std
-            tensor([1., 1.])
         """
         size, std = spread.mean.abs(), spread.std
         rounded = torch.where(std > 1e-12 * size, 1e-7 * size, 1.0)
         return cls(spread.mean, torch.where(std > 1e-7 * size, std, rounded), spread.limit)
 
     def tensors(self) -> dict[str, Tensor]:
-        """What a checkpoint keeps.
-
-        Example:
-            >>> sorted(Standardizer(torch.zeros(1), torch.ones(1)).tensors())
-            ['scaler.mean', 'scaler.std']
-        """
+        """What a checkpoint keeps."""
         kept = {"scaler.mean": self.mean, "scaler.std": self.std}
         return kept if self.limit is None else kept | {"scaler.limit": self.limit}
 
@@ -192,12 +182,7 @@ class Standardizer:
         return standardized(x, self.mean, self.std, self.limit)
 
     def inverse(self, x: Tensor) -> Tensor:
-        """Rows in their own units. What was drawn in stays where it was drawn to: a decoded outlier is a near one.
-
-        Example:
-            >>> Standardizer(torch.zeros(1), torch.ones(1)).inverse(torch.ones(1, 1))
-            tensor([[1.]])
-        """
+        """Rows in their own units. What was drawn in stays where it was drawn to: a decoded outlier is a near one."""
         return x * self.std + self.mean
 
 

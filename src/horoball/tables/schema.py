@@ -211,12 +211,7 @@ class ReadOptions(NamedTuple):
 
 
 class Chosen(NamedTuple):
-    """What was found.
-
-    Example:
-        >>> Chosen(["a"], None, None, "row").features
-        ['a']
-    """
+    """What was found."""
 
     features: list[str]
     label: str | None

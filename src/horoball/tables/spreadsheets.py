@@ -10,7 +10,7 @@ import zipfile
 from collections.abc import Iterable, Iterator, Sequence
 from typing import IO, Any
 
-from horoball.plugins import require_openpyxl
+from horoball.plugins import required
 from horoball.tables.cell_values import GAP_WORDS
 from horoball.tables.limits import Budget, check_held
 
@@ -98,7 +98,7 @@ def _cells(file: IO[bytes], path: str) -> tuple[list[str], list[list[Any]]]:
     """Names and values of the columns; rows without any value are left out."""
     _check_members(file, path)
     try:
-        book = require_openpyxl().load_workbook(file, read_only=True, data_only=True, keep_links=False)
+        book = required("openpyxl").load_workbook(file, read_only=True, data_only=True, keep_links=False)
     except ValueError as error:
         first = str(error).splitlines()[0][:200].rstrip(" .")  # followed by advice to those who write such files
         raise ValueError(f"{path} is not a sound spreadsheet: {first}. Save it anew, or as .csv.") from error

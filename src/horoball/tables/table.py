@@ -97,13 +97,7 @@ class Step(Protocol):
 
 
 class Batch(NamedTuple):
-    """Rows of one step of one rank.
-
-    Example:
-        >>> import torch
-        >>> Batch(torch.zeros(2, 3), 2).x.shape
-        torch.Size([2, 3])
-    """
+    """Rows of one step of one rank."""
 
     x: Tensor  # float32, (rows, features)
     total: int  # rows of this step over all ranks
@@ -298,21 +292,11 @@ class ArrayTable(Table):
 
     @property
     def is_sparse(self) -> bool:
-        """Whether the rows are held as a sparse matrix.
-
-        Example:
-            >>> ArrayTable(np.eye(3)).is_sparse
-            False
-        """
+        """Whether the rows are held as a sparse matrix."""
         return self._sparse is not None
 
     def take(self, index: np.ndarray | slice) -> Tensor:
-        """Rows by their numbers.
-
-        Example:
-            >>> ArrayTable(np.eye(3)).take(np.array([2]))
-            tensor([[0., 0., 1.]])
-        """
+        """Rows by their numbers."""
         if self._sparse is not None:
             x = torch.from_numpy(self._sparse[index].toarray())
         else:
@@ -320,21 +304,11 @@ class ArrayTable(Table):
         return x if self.covariates is None else self.covariates.beside(x, index)
 
     def matrix(self) -> Any:
-        """All features, a tensor or a scipy matrix in rows, as the table holds them.
-
-        Example:
-            >>> ArrayTable(np.eye(3)).matrix().shape
-            torch.Size([3, 3])
-        """
+        """All features, a tensor or a scipy matrix in rows, as the table holds them."""
         return self._x if self._sparse is None else self._sparse
 
     def beside(self, side: Tensor) -> ArrayTable:
-        """The same rows with numbers that go with them.
-
-        Example:
-            >>> ArrayTable(np.eye(3)).beside(torch.ones(3, 1)).side.shape
-            torch.Size([3, 1])
-        """
+        """The same rows with numbers that go with them."""
         table = copy.copy(self)
         table.side = side
         return table
@@ -353,12 +327,7 @@ class ArrayTable(Table):
         return self.part(np.setdiff1d(np.arange(self._rows), held)), self.part(held)
 
     def shards(self, rows: int) -> list[ArrayTable]:
-        """Tables of consecutive rows, that many each.
-
-        Example:
-            >>> [shard.rows for shard in ArrayTable(np.eye(5)).shards(2)]
-            [2, 2, 1]
-        """
+        """Tables of consecutive rows, that many each."""
         parts = [np.arange(start, min(start + rows, self._rows)) for start in range(0, self._rows, rows)]
         shards = [self.part(part) for part in parts]
         for shard, part in zip(shards, parts, strict=True):
@@ -392,12 +361,7 @@ class ArrayTable(Table):
         return -(-self._rows // order.batch_size)
 
     def order(self, order: Order) -> np.ndarray:
-        """The numbers of the rows in the order of an epoch; step k of all ranks together is slice k.
-
-        Example:
-            >>> ArrayTable(np.eye(3)).order(Order(batch_size=2, seed=None))
-            array([0, 1, 2])
-        """
+        """The numbers of the rows in the order of an epoch; step k of all ranks together is slice k."""
         if order.seed is None:
             return np.arange(self._rows)
         return np.random.default_rng((order.seed, order.epoch)).permutation(self._rows)

@@ -94,29 +94,17 @@ class VectorTable(ParquetTable):
         return [_list_column(schema, self._column, path)]
 
     def _reader(self) -> _VectorReader:
-        return _VectorReader(self._files, self._column, self.features)
+        return _VectorReader(self._files, [self._column], self.features)
 
 
 class _VectorReader(RowReader):
     """Stretches of row groups as vectors."""
 
-    def __init__(self, files: ParquetFiles, column: str, size: int) -> None:
-        super().__init__(files, [column])
-        self._size = size
-
-    def read(self, stretches: Sequence[Stretch]) -> np.ndarray:
-        """Their vectors below each other, a C-ordered float32 array."""
-        out = np.empty((sum(stretch.rows for stretch in stretches), self._size), np.float32)
-        start = 0
-        for stretch in stretches:
-            first = stretch.first
-            for frame in self._whole(stretch) if stretch.whole else self._part(stretch):
-                column = frame.column(0)
-                column = column.combine_chunks() if hasattr(column, "combine_chunks") else column
-                where = f"{self._files.paths[stretch.file]}, row group {stretch.group},"
-                out[start : start + frame.num_rows] = _rows(column, self._size, where, self._columns[0], first)
-                start, first = start + frame.num_rows, first + frame.num_rows
-        return out
+    def _rows(self, frame: Any, stretch: Stretch, first: int) -> np.ndarray:
+        column = frame.column(0)
+        column = column.combine_chunks() if hasattr(column, "combine_chunks") else column
+        where = f"{self._files.paths[stretch.file]}, row group {stretch.group},"
+        return _rows(column, self._width, where, self._columns[0], first)
 
 
 def _list_column(schema: Any, column: str | None, where: str) -> str:

@@ -34,12 +34,7 @@ class LatentModel(Protocol):
 
 
 class Elbo(NamedTuple):
-    """The bound and its two terms, one number per observation.
-
-    Example:
-        >>> Elbo(torch.zeros(2), torch.zeros(2), torch.zeros(2))._fields
-        ('value', 'log_likelihood', 'kl')
-    """
+    """The bound and its two terms, one number per observation."""
 
     value: Tensor
     log_likelihood: Tensor

@@ -97,12 +97,7 @@ class TrainConfig(Settings):
 
     @property
     def identity(self) -> dict[str, Any]:
-        """The fields that a run is told by: not the device it is computed on, nor the precision it has there.
-
-        Example:
-            >>> TrainConfig(device="cuda").identity == TrainConfig().identity
-            True
-        """
+        """The fields that a run is told by: not the device it is computed on, nor the precision it has there."""
         return {name: value for name, value in self.as_dict().items() if name not in ("device", "precision")}
 
     def out_of_patience(self, epochs: int, steps: int) -> bool:

@@ -112,12 +112,7 @@ class OtherVersionWarning(UserWarning):
 
 @dataclass
 class State:
-    """State of a run: what a checkpoint holds beside the weights and the optimizer.
-
-    Example:
-        >>> State().epoch
-        0
-    """
+    """State of a run: what a checkpoint holds beside the weights and the optimizer."""
 
     epoch: int = 0
     step: int = 0  # next step of this epoch

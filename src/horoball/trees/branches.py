@@ -40,12 +40,7 @@ _FAR = 3.0  # standard deviations from which on a gap is looked for: a normal co
 
 @dataclass(frozen=True)
 class Difference:
-    """How far a column's mean in a branch lies from its siblings', in standard deviations within the two.
-
-    Example:
-        >>> print(Difference("age", 1.2, 0.9, 1.5))
-        age +1.20 [+0.90, +1.50]
-    """
+    """How far a column's mean in a branch lies from its siblings', in standard deviations within the two."""
 
     column: str
     value: float
@@ -212,12 +207,7 @@ def _intervals(here: np.ndarray, beside: np.ndarray, least: int = 2) -> tuple[np
 
 @dataclass(frozen=True)
 class Branch:
-    """An inner node of a tree, described.
-
-    Example:
-        >>> print(Branch(7, 30, 0.95, {"cat": 1.0}, (Difference("weight", -2.0, -2.5, -1.5),), (3,)))
-        node 7: 30 rows, support 0.95 | cat 100% | weight -2.00 [-2.50, -1.50]
-    """
+    """An inner node of a tree, described."""
 
     node: int
     rows: int

@@ -171,12 +171,7 @@ _SIMPLEST: Method = "average"
 
 @dataclass(frozen=True)
 class Candidate:
-    """A way to make the tree, and how well it predicted distances in columns it was not built from.
-
-    Example:
-        >>> print(Candidate("columns", "gromov", 0.71, 0.02))
-        columns, gromov: 0.710 ± 0.020
-    """
+    """A way to make the tree, and how well it predicted distances in columns it was not built from."""
 
     source: str
     method: Method

@@ -36,7 +36,7 @@ from scipy.optimize import minimize
 from scipy.sparse import csr_matrix
 from scipy.special import expit, logit
 
-from horoball.plugins import require_pandas
+from horoball.plugins import required
 from horoball.trees.near import NEAR, NearGroups
 
 _SHARPNESS = (0.05, 0.1, 0.2)  # τ, in units of the median squared distance
@@ -57,12 +57,7 @@ _FAR = 0.1  # share of a group's own rows that are too far from it
 
 @dataclass(frozen=True, repr=False)
 class Placed:
-    """Where rows belong: the likeliest path of each, how sure every step is, and how far down it holds the truth.
-
-    Example:
-        >>> Placed(np.array([[0, 3]]), np.array([[0.9, 0.4]]), confidence=np.array([[0.97, 0.6]])).depth()
-        array([1])
-    """
+    """Where rows belong: the likeliest path of each, how sure every step is, and how far down it holds the truth."""
 
     path: np.ndarray  # (rows, levels): numbers of groups, −1 where a path has ended
     probability: np.ndarray  # (rows, levels), never larger further down; 0 where a path has ended
@@ -122,7 +117,7 @@ class Placed:
                level_1  probability_1 level_2  probability_2  place
             x7   fruit            0.9    pear            0.4  fruit
         """
-        pandas = require_pandas()
+        pandas = required("pandas")
         values: dict[str, Any] = {}
         paths = self.names
         for level in range(self.path.shape[1]):

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from horoball.plugins import require_pandas
+from horoball.plugins import required
 from horoball.tables.frames import columns_of_frame, index_of
 from horoball.trees.branches import differences
 from horoball.trees.levels import Levels, group_nodes
@@ -119,12 +119,7 @@ _WORDS = 5  # of which a name has the first three
 
 @dataclass(frozen=True)
 class Group:
-    """A group of a level.
-
-    Example:
-        >>> print(Group("fever, typhoid", 0, None, 12, 0.9, ("fever", "typhoid"), (3,)))
-        fever, typhoid: 12 rows, support 0.90
-    """
+    """A group of a level."""
 
     name: str
     number: int  # within its level
@@ -193,7 +188,7 @@ class Taxonomy:
             >>> found.to_frame(rows=True)["level_1"].tolist()
             ['apple, green', 'apple, green', 'car, fast', 'car, fast']
         """
-        pandas = require_pandas()
+        pandas = required("pandas")
         if rows:
             named = {f"level_{level}": pandas.array(names, "object") for level, names in enumerate(self.names, 1)}
             return pandas.DataFrame(named, index=self._index(pandas))

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from horoball.plugins import require_networkx, require_pandas
+from horoball.plugins import required
 from horoball.trees.chance import SURE, Chance, Judged
 from horoball.trees.levels import Levels, nested_groups
 from horoball.trees.linkage import METHODS, Candidate, rows_lie_along
@@ -349,7 +349,7 @@ class Tree:
 
     def to_networkx(self) -> Any:
         """A networkx.DiGraph from the root down; nodes have `name`, `depth`, `rows` and, above chance, `support`."""
-        graph, shown = require_networkx().DiGraph(), self.shown_support
+        graph, shown = required("networkx").DiGraph(), self.shown_support
         for node in range(self.nodes):
             name = self.names[node] if node < self.leaves else ""
             sure = None if shown is None or np.isnan(shown[node]) else float(shown[node])
@@ -374,7 +374,7 @@ class Tree:
             node
             3          4     2.0     2  (cat, dog)
         """
-        pandas = require_pandas()
+        pandas = required("pandas")
         node = np.arange(0 if leaves else self.leaves, self.nodes if leaves else self.nodes - 1)
         none, (order, first, last) = np.full(self.nodes, np.nan), self.spans
         length = np.append(self.depth[:-1] - self.depth[self.parent[:-1]], np.nan)  # the root has nothing above it

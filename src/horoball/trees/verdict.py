@@ -55,10 +55,6 @@ class Verdict:
         draws: Trees that were made, each with replicates and flat tables of its own.
         agreed: How many of them gave this answer.
         two: Whether it is the main split of the tree that shows structure, not the number of branches.
-
-    Example:
-        >>> print(Verdict(branches=13, flat=0.2, p=0.05, groups=3, levels=1, nesting=math.nan, along=False))
-        clusters: 13 branches above chance, 0.2 in flat data (p = 0.05); groups of support 0.9: 3, too few to nest
     """
 
     branches: int

@@ -180,10 +180,6 @@ class Conditioning(NamedTuple):
     Note [Rows]: a row of a model with covariates is its features, followed by one column for each covariate that holds
     the number of the row's category. So a row carries all that is given, wherever rows go. The library is the sum of
     its features.
-
-    Example:
-        >>> Conditioning(library=torch.tensor([1200.0, 5300.0])).covariates is None
-        True
     """
 
     covariates: Tensor | None = None  # one-hot, (*rows, categories of all covariates)

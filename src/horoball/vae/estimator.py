@@ -202,10 +202,6 @@ class PoincareVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TakesRows):
             X: Rows, shape (n, features): an array or a sparse matrix of numbers, or a data frame, an Arrow table or a
                 DuckDB relation, whose columns may be of several kinds. Values may be missing.
             y: Not used.
-
-        Example:
-            >>> PoincareVAE(max_epochs=1, hidden=(8,)).fit(np.random.default_rng(0).normal(size=(50, 4))).n_iter_
-            1
         """
         return self._fit(X, self.run_ if self.warm_start and hasattr(self, "run_") else None)
 
@@ -303,13 +299,7 @@ class PoincareVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TakesRows):
         return facts | {name: f"{last[name]:.4g}" for name in ("loss", "kl", "validation") if name in last}
 
     def transform(self, X: Any) -> np.ndarray:
-        """Coordinates of the posterior means in the chart of the model, float64, shape (n, n_components).
-
-        Example:
-            >>> x = np.random.default_rng(0).normal(size=(50, 4))
-            >>> PoincareVAE(max_epochs=1, hidden=(8,)).fit(x).transform(x[:3]).shape
-            (3, 2)
-        """
+        """Coordinates of the posterior means in the chart of the model, float64, shape (n, n_components)."""
         run, table = self.run_checked(), self._table(X)
         if self._in_ball():
             return torch.cat(list(run.embed(table))).numpy()

@@ -284,10 +284,6 @@ class VAE(nn.Module):
             config: What it is made from.
             parts: What makes the parts that it has no name for.
             generator: Where the initial weights come from; torch's global generator if not given.
-
-        Example:
-            >>> VAE.from_config(ModelConfig(features=10, c=0.5, learn_c=True)).ball
-            PoincareBall(c=0.5, learnable=True)
         """
         offered: dict[str, Any] = {"d": config.d, "generator": generator}
 

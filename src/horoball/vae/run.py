@@ -34,12 +34,7 @@ _TOLD = 64  # rows of `evaluate` between two calls of `told`
 
 
 class Evaluation(NamedTuple):
-    """How well a model describes the rows of a table: means over the rows, in nats.
-
-    Example:
-        >>> Evaluation(elbo=-7.6, kl=0.4, log_likelihood=-7.2, rows=80).rows
-        80
-    """
+    """How well a model describes the rows of a table: means over the rows, in nats."""
 
     elbo: float
     kl: float
