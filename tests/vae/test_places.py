@@ -17,7 +17,7 @@ from horoball.tables import ArrayTable
 from horoball.training import TrainConfig
 from horoball.training.state import PLACES
 from horoball.trees import Placer
-from horoball.vae.files import embed_folder, place_file, place_folder
+from horoball.vae.files import drift_of, embed_folder, place_file, place_folder
 from horoball.vae.run import Run
 from horoball.vae.train import train
 from horoball.vae.tree import load_places, save_places, table_points
@@ -162,6 +162,8 @@ def test_groups_are_as_many_as_all_rows_of_the_fit_may_have(run: Run, tmp_path: 
         (lambda tensors, state: tensors.update(limits=tensors["limits"] * torch.nan), "limits are not numbers"),
         (lambda tensors, state: tensors.update(limits=tensors["limits"][:1]), "limits of shape"),
         (lambda tensors, state: tensors.pop("limits"), "limits"),
+        (lambda tensors, state: tensors.update(typical=tensors["typical"] * torch.inf), "typical rows are not finite"),
+        (lambda tensors, state: tensors.update(typical=tensors["typical"][:3]), "typical rows are not finite"),
     ],
 )
 def test_what_is_no_coverage_is_refused(
@@ -183,6 +185,9 @@ def test_places_in_shards_are_those_of_one_file(run: Run, tmp_path: Path) -> Non
     for rank, rows in ((1, 50), (0, 70), (1, 0)):  # the last finds all of its files there
         assert place_folder(run, placer, new, folder, rows=50, rank=rank, ranks=2) == rows
     assert pq.read_table(folder).equals(whole)
+    shares = [drift_of(placer, folder, rank, 2) for rank in range(2)]
+    assert [drift.rows for drift in shares] == [70, 50]
+    assert sum(drift.unfit for drift in shares) == place_file(run, placer, new, tmp_path / "again.csv")[2]
     with pytest.raises(ValueError, match="holds places in other groups, or of another coverage"):
         place_folder(run, placer, new, folder, 0.8, rows=50)
     with pytest.raises(ValueError, match="of other rows"):
@@ -190,5 +195,5 @@ def test_places_in_shards_are_those_of_one_file(run: Run, tmp_path: Path) -> Non
     with pytest.raises(ValueError, match="no _embedding"):
         embed_folder(run, new, folder, rows=50)
     empty = tmp_path / "none.csv"
-    assert place_file(run, placer, ArrayTable(x[:0]), empty) == (0, 0)
-    assert empty.read_text().splitlines() == ['"row","level_1","probability_1","place"']
+    assert place_file(run, placer, ArrayTable(x[:0]), empty) == (0, 0, 0)
+    assert empty.read_text().splitlines() == ['"row","level_1","probability_1","typical","place"']

@@ -33,6 +33,7 @@ from horoball.cli.graphs import GraphFolder, graph_app
 from horoball.options import TreeOptions
 
 if TYPE_CHECKING:
+    from horoball.trees.drift import Drift
     from horoball.trees.tree import Tree
 
 __all__: list[str] = []
@@ -232,6 +233,8 @@ def place(
 ) -> None:
     """Write where new rows belong among the groups of `horoball tree`: the deepest group that holds the truth.
 
+    Tells how many rows do not fit, and whether the groups are to be made anew; in a pipe, as one line of JSON.
+
     A folder is written file by file: the same command resumes where it was stopped, and under torchrun each process
     writes its own files.
 
@@ -239,7 +242,8 @@ def place(
     """
     from horoball.storage.outputs import check_folder
     from horoball.tables.cell_values import gap_words
-    from horoball.vae.files import check_ending, place_file, place_folder
+    from horoball.trees.drift import Drift
+    from horoball.vae.files import check_ending, drift_of, place_file, place_folder
     from horoball.vae.run import Run
     from horoball.vae.tree import load_places
 
@@ -264,8 +268,10 @@ def place(
         who = by_rank(rank, ranks)
         said = f"{rows:,} rows written{who}; a place holds the truth with a probability of at least {held:g}: {output}"
         say(said, every_rank=True)
+        if len(placer.typical):
+            _tell_drift(output, drift_of(placer, output, rank, ranks))
         return
-    rows, below = place_file(fitted, placer, table, output, held, threshold)
+    rows, below, unfit = place_file(fitted, placer, table, output, held, threshold)
     if threshold is not None:
         say(f"{rows:,} rows, {below:,} of them placed with a probability of at least {threshold:g}: {output}")
     else:
@@ -273,6 +279,14 @@ def place(
             f"{rows:,} rows, {below:,} of them placed in a group and {rows - below:,} at the root; a place "
             f"holds the truth with a probability of at least {held:g}: {output}"
         )
+    if len(placer.typical):
+        _tell_drift(output, Drift(rows, unfit, len(placer.typical)))
+
+
+def _tell_drift(output: Path, drift: Drift) -> None:
+    """A line for a person, and one of JSON for a scheduler; the rows are those of this process."""
+    say(drift.sentence)
+    print_table({"output": str(output), "rows": drift.rows, "unfit": drift.unfit, "p": drift.p, "anew": drift.anew})
 
 
 @graph_app.command("tree")

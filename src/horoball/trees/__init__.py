@@ -1,6 +1,7 @@
 """The hierarchy itself: a tree of rows or groups with the support of every branch, named groups, new rows."""
 
 from horoball.trees.branches import Branch, Difference, branches
+from horoball.trees.drift import Drift
 from horoball.trees.grow import tree, verdict
 from horoball.trees.linkage import Candidate
 from horoball.trees.placement import Placed, Placer, calibration_error
@@ -13,6 +14,7 @@ __all__ = [
     "Branch",
     "Candidate",
     "Difference",
+    "Drift",
     "Group",
     "Placed",
     "Placer",

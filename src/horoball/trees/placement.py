@@ -37,6 +37,7 @@ from scipy.sparse import csr_matrix
 from scipy.special import expit, logit
 
 from horoball.plugins import required
+from horoball.trees.drift import Drift, unfit
 from horoball.trees.near import NEAR, NearGroups
 
 _SHARPNESS = (0.05, 0.1, 0.2)  # τ, in units of the median squared distance
@@ -65,6 +66,20 @@ class Placed:
     confidence: np.ndarray | None = None  # (rows, levels): the largest coverage at which the step is taken
     coverage: float = 0.9  # probability with which places hold the truth; see Note [Coverage]
     index: Any = None  # labels of the rows, such as the index of their data frame; None for their numbers
+    typical: np.ndarray | None = None  # (rows,): rank among the held-out rows, 1/(n + 1) below all; see Note [Drift]
+    held: int = 0  # n
+
+    @property
+    def drift(self) -> Drift:
+        """Whether the rows still come from where those of the groups came from.
+
+        Example:
+            >>> Placed(np.zeros((2, 1), int), np.ones((2, 1)), typical=np.array([0.02, 0.6]), held=99).drift.unfit
+            1
+        """
+        if self.typical is None:
+            raise ValueError("What is typical of these groups is not known. Make them anew, from 20 rows or more.")
+        return Drift(len(self.path), int(unfit(self.typical, self.held).sum()), self.held)
 
     def depth(self, threshold: float | None = None) -> np.ndarray:
         """How many steps down each path its place is: the deepest branch that holds the truth; 0 is the root.
@@ -124,6 +139,8 @@ class Placed:
             at = [names[level] if level < len(names) else None for names in paths]
             values[f"level_{level + 1}"] = pandas.array(at, "object")
             values[f"probability_{level + 1}"] = np.where(self.path[:, level] < 0, np.nan, self.probability[:, level])
+        if self.typical is not None:
+            values["typical"] = self.typical
         if self.confidence is not None:
             values["place"] = pandas.array(self.deepest(), "object")
         index = pandas.RangeIndex(len(self.path)) if self.index is None else pandas.Index(self.index)
@@ -164,6 +181,7 @@ class Placer:
         names: Names of the groups of every level, by their numbers.
         held: e of the rows that were held out, of any number; without them no place is deeper than the root.
         limits: Smallest score with which a row goes on to each step of each path, shape (paths, levels).
+        typical: How typical the rows were that were held out, of any number; without them drift is not known.
 
     Example:
         >>> x = np.concatenate([np.eye(4)[[0] * 20], np.eye(4)[[1] * 20]]) + 0.1 * np.arange(40)[:, None] % 0.3
@@ -181,6 +199,7 @@ class Placer:
         *,
         held: ArrayLike = (),
         limits: ArrayLike | None = None,
+        typical: ArrayLike = (),
     ) -> None:
         self.points, self.levels = np.asarray(points, np.float32), np.asarray(levels, np.int64)
         self.fitted, self.names = tuple(fitted), tuple(tuple(level) for level in names)
@@ -192,9 +211,9 @@ class Placer:
         if len(self.points) < 2 or not len(self.paths):
             raise ValueError("Expected two rows or more, and a group that some of them are in.")
         _check_size(self.points)
-        self.held = np.sort(np.asarray(held, np.float64))
+        self.held, self.typical = (np.sort(np.asarray(each, np.float64)) for each in (held, typical))
         self.limits = np.full(self.paths.shape, -np.inf) if limits is None else np.asarray(limits, np.float64)
-        if self.held.ndim != 1 or self.limits.shape != self.paths.shape:
+        if self.held.ndim != 1 or self.typical.ndim != 1 or self.limits.shape != self.paths.shape:
             raise ValueError(
                 f"Expected held-out rows of shape (n,) and limits of shape {self.paths.shape}, got {self.held.shape} "
                 f"and {self.limits.shape}."
@@ -229,8 +248,8 @@ class Placer:
         placer._learn(rng)
         if len(aside):
             x, truth = everything.points[aside], everything.levels[aside]
-            path, _, strength = placer._placed(x)
-            placer.held = np.sort(_first_wrong(path, strength, truth))
+            path, _, strength, typical = placer._placed(x)
+            placer.held, placer.typical = np.sort(_first_wrong(path, strength, truth)), np.sort(typical)
         return placer
 
     def _learn(self, rng: np.random.Generator) -> None:
@@ -243,7 +262,7 @@ class Placer:
         likely = {(s, t): _log_softmax(scores[s] / t)[own].mean() for s in _SHARPNESS for t in _TEMPERATURES}
         sharp, temperature = max(likely, key=lambda pair: float(likely[pair]))
         self.fitted = (sharp, temperature, *_AS_SAID)
-        path, probability, _ = self._walk(scores[sharp])
+        path, probability, *_ = self._walk(scores[sharp])
         right = np.cumprod(path == self.levels[held], axis=1)
         last = _last_steps(path)
         kinds = ((path >= 0) & ~last, last)
@@ -315,14 +334,18 @@ class Placer:
         path = np.concatenate([none.astype(np.int64), *(part[0] for part in parts)])
         probability, strength = (np.concatenate([none, *(part[i] for part in parts)]) for i in (1, 2))
         confidence = np.searchsorted(self.held, strength) / (len(self.held) + 1)
-        return Placed(path, probability, self.names, confidence, coverage)
+        typical, held = None, len(self.typical)
+        if held:
+            margin = np.concatenate([none[:, 0], *(part[3] for part in parts)])
+            typical = (np.searchsorted(self.typical, margin, "right") + 1) / (held + 1)
+        return Placed(path, probability, self.names, confidence, coverage, typical=typical, held=held)
 
-    def _placed(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _placed(self, x: np.ndarray) -> tuple[np.ndarray, ...]:
         """What `_walk` says of rows: by the groups near them where these are enough to tell, otherwise by all."""
         if not self._near.worth_it:
             return self._walk_all(x)
         path = np.empty((len(x), self.paths.shape[1]), np.int64)
-        found = path, np.empty(path.shape), np.empty(path.shape)
+        found = path, np.empty(path.shape), np.empty(path.shape), np.empty(len(x))
         left = np.arange(len(x))
         for near in NEAR:
             code, scores, enough = self._near.scores(x[left], near)
@@ -335,7 +358,7 @@ class Placer:
             whole[left] = part
         return found
 
-    def _walk_near(self, code: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _walk_near(self, code: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, ...]:
         """The same as `_walk`, of the scores of some groups of each row."""
         p = np.exp(_log_softmax(scores / self.fitted[1]))
         best = np.take_along_axis(code, p.argmax(1)[:, None], 1)
@@ -346,19 +369,26 @@ class Placer:
             near[:, level] = np.where(there, scores, -np.inf).max(1)
         return self._told(best[:, 0], step, near)
 
-    def _walk_all(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _walk_all(self, x: np.ndarray) -> tuple[np.ndarray, ...]:
         """What `_walk` says of rows that are compared with all others."""
         parts = [self._walk(self._scores(x[i : i + _BLOCK], self.fitted[0])) for i in range(0, len(x), _BLOCK)]
-        path, probability, strength = (np.concatenate(part) for part in zip(*parts, strict=True))
-        return path, probability, strength
+        return tuple(np.concatenate(part) for part in zip(*parts, strict=True))
 
     @cached_property
     def _near(self) -> NearGroups:
         center = self._mean(np.asarray(self._members.T @ self.points), self._sizes[:, None])
         return NearGroups(self.points, self._code, center, self._scale, *self.fitted[:2])
 
-    def _walk(self, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The likeliest path of each row, and the probability and the strength of its steps."""
+    def _edges(self) -> np.ndarray:
+        """Of each path, the limit of its last step that has one; of a path without, the median of others."""
+        there = np.isfinite(self.limits)
+        last = self.limits.shape[1] - 1 - there[:, ::-1].argmax(1)
+        found = self.limits[np.arange(len(last)), last]
+        known = found[np.isfinite(found)]
+        return np.where(np.isfinite(found), found, np.median(known) if len(known) else 0.0)
+
+    def _walk(self, scores: np.ndarray) -> tuple[np.ndarray, ...]:
+        """The likeliest path of each row, the probability and the strength of its steps, and how typical it is."""
         p = np.exp(_log_softmax(scores / self.fitted[1]))
         best, rows = p.argmax(1), np.arange(len(p))
         step, near = np.empty((2, len(p), self.paths.shape[1]))
@@ -368,8 +398,8 @@ class Placer:
             near[:, level] = np.maximum.reduceat(scores, first, axis=1)[rows, at]
         return self._told(best, step, near)
 
-    def _told(self, best: np.ndarray, step: np.ndarray, near: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The paths, and the probability and the strength of their steps.
+    def _told(self, best: np.ndarray, step: np.ndarray, near: np.ndarray) -> tuple[np.ndarray, ...]:
+        """The paths, the probability and the strength of their steps, and how typical the rows are.
 
         Args:
             best: Number of the likeliest path of each row.
@@ -382,7 +412,7 @@ class Placer:
         told = np.where(_last_steps(path), last_slope * said + last_offset, slope * said + offset)
         probability = np.minimum.accumulate(np.where(path >= 0, expit(told), 0.0), axis=1)
         typical = np.logical_and.accumulate(near >= self.limits[best], axis=1)
-        return path, probability, np.where(typical, probability, 0.0)
+        return path, probability, np.where(typical, probability, 0.0), near[:, 0] - self._edges()[best]
 
     def _scores(self, x: np.ndarray, sharpness: float, own: np.ndarray | None = None) -> np.ndarray:
         """Scores of all paths, shape (rows, paths); `own` are the rows' own places among the points, left out."""

@@ -24,6 +24,7 @@ from horoball.storage.outputs import open_file, read_file
 from horoball.storage.stores import located
 from horoball.storage.whole import whole_file, write_whole
 from horoball.tables.table import Table
+from horoball.trees.drift import Drift, unfit
 from horoball.trees.placement import Placed, Placer
 from horoball.trees.record import tree_to_json
 from horoball.trees.taxonomy import Taxonomy
@@ -318,13 +319,13 @@ def place_file(
     threshold: float | None = None,
     first: int = 0,
     of: str = "",
-) -> tuple[int, int]:
+) -> tuple[int, int, int]:
     """Write where all rows belong to one file, as its name ends, some rows at a time; see `places_table`.
 
     Returns:
-        Number of rows, and of those in a group.
+        Number of rows, of those in a group, and of those that do not fit.
     """
-    rows = below = 0
+    rows = below = strange = 0
     with ExitStack() as stack:
         write = None
         for shard in table.shards(_PLACED):
@@ -336,9 +337,10 @@ def place_file(
                 write = stack.enter_context(_writer(path, schema))
             write(made.replace_schema_metadata(schema.metadata))
             rows, below = rows + shard.rows, below + shard.rows - made["place"].null_count
+            strange += 0 if placed.typical is None else placed.drift.unfit
         if write is None:
             write_table(places_table(placer.place(np.empty((0, placer.points.shape[1])), coverage), threshold), path)
-    return rows, below
+    return rows, below, strange
 
 
 def place_folder(
@@ -374,16 +376,37 @@ def place_folder(
         return place_file(run, placer, shard, path, coverage, first=first, of=of)[0]
 
     arrays = {"points": placer.points, "levels": placer.levels, "held": placer.held, "limits": placer.limits}
+    arrays |= {"typical": placer.typical} if len(placer.typical) else {}
     about = [list(map(float, placer.fitted)), [list(level) for level in placer.names], coverage]
     tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
     made = {"model": _digest(run), "places": tensors_digest(tensors, json.dumps(about))}
     return _write_parts(write, made, table, folder, _ABOUT_PLACES, rows=rows, rank=rank, ranks=ranks, told=told)
 
 
+def drift_of(placer: Placer, folder: Path, rank: int = 0, ranks: int = 1) -> Drift:
+    """Whether the rows of one rank, whose places a folder holds, still come from where those of the groups came from.
+
+    Args:
+        placer: What placed them.
+        folder: The folder that `place_folder` wrote.
+        rank: See `embed_folder`.
+        ranks: See `embed_folder`.
+    """
+    import pyarrow.parquet as pq
+
+    rows = strange = 0
+    for path in sorted(located(folder).glob("part-*.parquet"), key=str):
+        if int(path.stem[5:]) % ranks == rank:
+            with open_file(path) as file:
+                typical = pq.read_table(file, columns=["typical"])["typical"].to_numpy()
+            rows, strange = rows + len(typical), strange + int(unfit(typical, len(placer.typical)).sum())
+    return Drift(rows, strange, len(placer.typical))
+
+
 def places_table(
     placed: Placed, threshold: float | None = None, *, names: Any = None, id_column: str = "row", first: int = 0
 ) -> Any:
-    """An Arrow table with a line per row: its path, the probability of each step, and its place.
+    """An Arrow table with a line per row: its path, the probability of each step, how typical it is, and its place.
 
     The place is the deepest group that holds the truth with the probability `placed.coverage`; none is the root.
     """
@@ -406,6 +429,8 @@ def places_table(
     for level in range(levels):
         columns[f"level_{level + 1}"] = every.take(pa.array(number[:, level], mask=ended[:, level]))
         columns[f"probability_{level + 1}"] = pa.array(placed.probability[:, level], mask=ended[:, level])
+    if placed.typical is not None:
+        columns["typical"] = pa.array(placed.typical)
     steps = placed.depth(threshold)
     last = np.take_along_axis(number, np.maximum(steps - 1, 0)[:, None], 1)[:, 0]
     columns["place"] = every.take(pa.array(last, mask=steps == 0))

@@ -201,6 +201,7 @@ def places_of(run: Run, table: Table, found: Taxonomy, *, seed: int = 0) -> Plac
 def save_places(placer: Placer, run: Run, folder: Path) -> None:
     """Write a placer to the folder of its run."""
     arrays = {"points": placer.points, "levels": placer.levels, "held": placer.held, "limits": placer.limits}
+    arrays["typical"] = placer.typical
     fitted = [float(number) for number in placer.fitted]
     state = {"fitted": fitted, "names": [list(level) for level in placer.names], "run": run.digest}
     save_checkpoint(located(folder) / PLACES, {name: torch.from_numpy(array) for name, array in arrays.items()}, state)
@@ -246,7 +247,15 @@ def load_places(folder: Path, run: Run) -> Placer:
             raise ValueError("what it knows of held-out rows are not probabilities in float64.")
         if not bool((limits < torch.inf).all()):  # −∞ is a group that is too small to have a limit
             raise ValueError("its limits are not numbers.")
-        return Placer(points.numpy(), levels.numpy(), fitted, called, held=held.numpy(), limits=limits.numpy())
+        typical = tensors.get("typical", held.new_empty(0))  # not of an earlier version
+        if (
+            typical.dtype != torch.float64
+            or not bool(typical.isfinite().all())
+            or typical.numel() not in (0, held.numel())
+        ):
+            raise ValueError("what it knows of typical rows are not finite numbers in float64.")
+        known = {"held": held.numpy(), "limits": limits.numpy(), "typical": typical.numpy()}
+        return Placer(points.numpy(), levels.numpy(), fitted, called, **known)
 
 
 def _by_columns(run: Run) -> bool:
