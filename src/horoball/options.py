@@ -37,6 +37,28 @@ _Curvature = Annotated[
         "learn",
     ),
 ]
+_Optimizer = Annotated[
+    str | None,
+    Help(
+        "An optimizer of torch.optim, or of a plugin, with settings, such as SGD or 'SGD:{\"momentum\": 0.9}'.", "Adam"
+    ),
+]
+_Scheduler = Annotated[
+    str | None,
+    Help(
+        "A schedule of torch.optim.lr_scheduler, or of a plugin, with settings, such as "
+        "'ExponentialLR:{\"gamma\": 0.99}'; 'auto' suits the model.",
+        "auto",
+    ),
+]
+_ClipNorm = Annotated[
+    float | None,
+    Help(
+        "Norm that all gradients together are brought down to. Smaller values tame steps that are too large; 0 leaves "
+        "them. Useful: 0.5 to 10.",
+        "0.0",
+    ),
+]
 _Device = Annotated[
     str | None, Help("Where it is computed: cpu, cuda, mps, or 'auto' for a GPU if there is one.", "cpu")
 ]
@@ -139,6 +161,9 @@ class FitOptions(TypedDict, total=False):
             "auto, 0 for maps and 20 otherwise, 160 steps at least",
         ),
     ]
+    optimizer: _Optimizer
+    scheduler: _Scheduler
+    clip_norm: _ClipNorm
     device: _Device
     precision: _Precision
     seed: _Seed
@@ -200,6 +225,9 @@ class GraphOptions(TypedDict, total=False):
             "0.2, falling to 0.01; 0.02 for a taxonomy; 0.01 for 'gcn'",
         ),
     ]
+    optimizer: _Optimizer
+    scheduler: _Scheduler
+    clip_norm: _ClipNorm
     device: _Device
     precision: _Precision
     seed: _Seed

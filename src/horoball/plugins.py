@@ -11,11 +11,14 @@ that the help text of a command can name the formats without importing torch. Th
 
 from __future__ import annotations
 
+import functools
 import importlib
 import importlib.util
+import inspect
+import json
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from importlib.metadata import entry_points
 from threading import RLock
 from typing import Any, Generic, TypeVar
@@ -81,6 +84,9 @@ def import_plugin(name: str) -> None:
 
 T = TypeVar("T", bound=type)
 _LONGEST = 40  # characters of a name in a message: it may come from a file
+_LONGEST_SPEC = 2000  # characters of a name with its settings
+
+OUTSIDE = "(from outside)"  # stands for what no file can name
 
 
 class UnknownNameError(ValueError):
@@ -152,6 +158,78 @@ class Registry(Generic[T]):
         """Whether a class is the one under a name."""
         return self._classes.get(name) is kind
 
+    def add(self, name: str, kind: T) -> None:
+        """Add a class of another library under a name of ours.
+
+        Example:
+            >>> shapes: Registry[type] = Registry("shape")
+            >>> shapes.add("number", int)
+            >>> shapes["number"]
+            <class 'int'>
+        """
+        self._classes[name] = kind
+
+    def named(self, given: Any) -> tuple[str, Any]:
+        """What a setting says: the name with settings, for a file, and what was given, if the name alone is not enough.
+
+        Args:
+            given: A name, a class or function, one with some arguments bound by `functools.partial`, or an instance.
+
+        Example:
+            >>> shapes: Registry[type] = Registry("shape")
+            >>> shapes.add("number", int)
+            >>> shapes.named("number"), shapes.named(functools.partial(int, base=2)), shapes.named(print)[0]
+            (('number', None), ('number:{"base": 2}', None), '(from outside)')
+        """
+        if isinstance(given, str):
+            return given, None
+        settings: dict[str, Any] = {}
+        made_by, plain = given, not isinstance(given, functools.partial)
+        if not plain:
+            made_by, settings = given.func, given.keywords
+            plain = not given.args
+        home = made_by if isinstance(made_by, type) else type(made_by)
+        name = next((name for name, kind in self._classes.items() if kind is home), None)
+        if name is None:
+            return OUTSIDE, given
+        if plain and isinstance(made_by, type):
+            return _spec(name, settings), None
+        if isinstance(getattr(given, "settings", None), dict):
+            return _spec(name, given.settings), given
+        return OUTSIDE, given
+
+    def settled(self, spec: str, own: Sequence[str] = ()) -> tuple[T, dict[str, Any]]:
+        """The class and the settings that a name stands for, such as 'conv' or 'conv:{"channels": 8}'.
+
+        Args:
+            spec: The name.
+            own: Other names that would do, for the message.
+
+        Raises:
+            ValueError: There is no such class, or it has no such settings.
+        """
+        name, _, text = spec.partition(":")
+        if spec == OUTSIDE:
+            raise ValueError(
+                f"The {self.what} of this model was made outside of it and has no name. Register its class, and give "
+                "the name."
+            )
+        self.check(name, own)
+        home = self[name]
+        if not text:
+            return home, {}
+        try:
+            settings = json.loads(text) if len(spec) <= _LONGEST_SPEC else None
+        except (ValueError, RecursionError):
+            settings = None
+        known = inspect.signature(home).parameters
+        if not isinstance(settings, dict) or not all(setting in known for setting in settings):
+            raise ValueError(
+                f"The {self.what} {name!r} takes settings as JSON, such as {name}:{{...}}, from: {', '.join(known)}; "
+                f"got {text[:60]!r}."
+            )
+        return home, settings
+
     def __getitem__(self, name: str) -> T:
         """The class of a name; see `check`."""
         self.check(name)
@@ -161,6 +239,26 @@ class Registry(Generic[T]):
         """The names, in the order in which they were registered."""
         load_plugins()
         return iter(self._classes.copy())
+
+
+def _spec(name: str, settings: dict[str, Any]) -> str:
+    try:
+        return f"{name}:{json.dumps(settings, sort_keys=True)}" if settings else name
+    except TypeError as error:
+        raise TypeError(f"Settings of {name!r} are numbers, texts, truths and lists of them: {error}.") from None
+
+
+def called_with(make: Callable[..., Any], offered: dict[str, Any], settings: dict[str, Any]) -> Any:
+    """Call a class or function with settings, and with those of the arguments offered that it names.
+
+    Example:
+        >>> called_with(lambda d, outputs: (d, outputs), {"d": 2, "outputs": 5, "generator": None}, {})
+        (2, 5)
+    """
+    taken = inspect.signature(make).parameters
+    every = any(parameter.kind is parameter.VAR_KEYWORD for parameter in taken.values())
+    bound = make.keywords if isinstance(make, functools.partial) else {}
+    return make(**{n: v for n, v in offered.items() if (every or n in taken) and n not in bound} | settings)
 
 
 def lacking(part: object, protocol: type) -> list[str]:

@@ -16,6 +16,7 @@ from horoball.storage.settings import called
 from horoball.storage.stores import located
 from horoball.tables.anndata import cell_table
 from horoball.training.config import TrainConfig
+from horoball.training.hooks import named_hooks
 from horoball.training.progress import watched
 from horoball.vae.kinds import CELLS, TABLES
 from horoball.vae.model import ModelConfig
@@ -44,6 +45,11 @@ def fit(
     learning_rate: float = TrainConfig.learning_rate,
     validation_fraction: float = TrainConfig.validation,
     patience: int = TrainConfig.patience,
+    optimizer: Any = TrainConfig.optimizer,
+    scheduler: Any = TrainConfig.scheduler,
+    clip_norm: float = TrainConfig.clip_norm,
+    callbacks: Any = None,
+    loggers: Any = None,
     device: str = TrainConfig.device,
     precision: str = TrainConfig.precision,
     n_neighbors: int | None = 15,
@@ -90,6 +96,14 @@ def fit(
         validation_fraction: Fraction of the cells held out for early stopping; 0 trains on all. Useful: 0.05 to 0.2.
         patience: Epochs without a lower validation loss before training stops; 0 never stops early. Larger values train
             longer. The default waits for 160 steps as well, which are more epochs of few cells. Useful: 10 to 50.
+        optimizer: Optimizer: a name of `torch.optim` with settings, such as 'SGD:{"momentum": 0.9}', a class, or a
+            function of parameter groups. Its learning rate is `learning_rate`.
+        scheduler: Learning rates of the epochs after the first, in the same way: a name of `torch.optim.lr_scheduler`,
+            a class, or a function of the optimizer. "auto" is the schedule that suits the model.
+        clip_norm: Norm that all gradients together are brought down to. Smaller values tame steps that are too large;
+            0 leaves them as they are. Useful: 0.5 to 10.
+        callbacks: Objects with methods such as `on_train_epoch_end`, or one; see `horoball.training.hooks`.
+        loggers: Loggers of Lightning, or one, that get the metrics of every epoch.
         device: Where the model is trained and used: "cpu", "cuda", "mps", or "auto" for a GPU if there is one.
         precision: "32-true", or "bf16-mixed" for matrix products in bfloat16, which some GPUs do faster.
         n_neighbors: Neighbors per cell in the graph, see `neighbors`; None for no graph. Larger values give a smoother
@@ -114,6 +128,7 @@ def fit(
     numbers = [continuous_key] if isinstance(continuous_key, str) else list(continuous_key or ())
     chosen = chosen_genes(cells, genes)
     table = cell_table(cells, layer=layer, batch=batch, numbers=dict.fromkeys(numbers), genes=chosen)
+    hooks, steps = named_hooks(callbacks, loggers, optimizer, scheduler, folder)
     with called(d="n_components", validation="validation_fraction", seed="random_state"), watched(verbose) as progress:
         fields, config = table_fit(
             table,
@@ -129,12 +144,15 @@ def fit(
             learning_rate=learning_rate,
             validation=validation_fraction,
             patience=patience,
+            optimizer=steps["optimizer"],
+            scheduler=steps["scheduler"],
+            clip_norm=clip_norm,
             device=device,
             precision=precision,
             seed=seed_from(random_state),
         )
         kept = None if folder is None else located(folder)
-        run = train(table, fields, config, kept, resume=resume, progress=progress, key=key_added)
+        run = train(table, fields, config, kept, hooks=hooks, resume=resume, progress=progress, key=key_added)
     model = CellModel(run, key_added)
     model.write(cells, table, n_neighbors)
     return model

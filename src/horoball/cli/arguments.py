@@ -90,6 +90,14 @@ TableFile = Annotated[
 
 Device = Annotated[str | None, typer.Option(help=str(offered(FitOptions)["device"][1]))]
 Seed = Annotated[int, typer.Option(help="Seed of all random numbers.")]
+Loggers = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--logger",
+        help="Where metrics go beside the folder's own: tensorboard, csv, wandb (offline), mlflow (files), or a "
+        'plugin\'s, with settings such as \'mlflow:{"tracking_uri": "…"}\'; may be repeated.',
+    ),
+]
 Resume = Annotated[bool, typer.Option("--resume", help="Resume the run in this directory.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress bar.")]
 

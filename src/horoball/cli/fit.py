@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,6 +15,7 @@ from horoball.cli.arguments import (
     Id,
     Kind,
     Label,
+    Loggers,
     Na,
     Quiet,
     Resume,
@@ -69,6 +69,7 @@ def show_run(run: Run, folder: Path, *, kinds: bool = True) -> None:
 
 def _settings(record: TableRecord) -> dict[str, Any]:
     """The options that the command needs again to resume a run."""
+    from horoball.training.config import TrainConfig
     from horoball.vae.model import OWN
 
     training = record.training.as_dict()
@@ -82,6 +83,7 @@ def _settings(record: TableRecord) -> dict[str, Any]:
         "patience",
         "seed",
     )
+    chosen = (name for name in ("optimizer", "scheduler", "clip_norm") if training[name] != getattr(TrainConfig, name))
     asked = {"hidden": list(record.model.hidden), "decoder": record.model.decoder}
     asked |= {name.replace("_", " "): training[name] for name in numbers}
     asked |= {name: value for name, value in (("label", record.label), ("ids", record.ids)) if value is not None}
@@ -90,6 +92,7 @@ def _settings(record: TableRecord) -> dict[str, Any]:
         for name in ("encoder", "prior", "manifold")
         if (said := getattr(record.model, name)) not in OWN[name]
     }
+    asked |= {name.replace("_", " "): training[name] for name in chosen}
     return asked | {name: value for name, value in record.reading.items() if value}
 
 
@@ -121,9 +124,8 @@ def fit(
     ] = None,
     resume: Resume = False,
     quiet: Quiet = False,
-    tensorboard: Annotated[
-        bool, typer.Option("--tensorboard", help="Also write metrics for TensorBoard to the folder.")
-    ] = False,
+    logger: Loggers = None,
+    tensorboard: Annotated[bool, typer.Option("--tensorboard", help="The same as --logger tensorboard.")] = False,
 ) -> None:
     """Fit a model to a table.
 
@@ -131,16 +133,16 @@ def fit(
     """
     from horoball.storage.whole import only_run
     from horoball.tables.read import read
+    from horoball.training.hooks import named_hooks
     from horoball.training.loop import Interrupted
-    from horoball.training.progress import Progress, Scalars, Silent, check_scalars, shown
+    from horoball.training.progress import Progress, Silent, shown
     from horoball.training.state import check_output_dir
     from horoball.vae.model import ModelConfig
     from horoball.vae.options import check_options, table_fit
     from horoball.vae.train import train
 
-    if tensorboard:
-        check_scalars(output)
     log_to_console()
+    hooks, _ = named_hooks(loggers=[*(logger or ()), *(["tensorboard"] if tensorboard else ())], folder=output)
     check_options(ModelConfig, options)
     # One that is locked or cannot be written to is refused before the data are read; a new one is made after.
     with only_run(output if output.is_dir() else None):
@@ -151,10 +153,9 @@ def fit(
         say_columns(table)
         model, config = table_fit(table, **options)
         progress: Progress = Silent() if quiet else shown(console)
-        if tensorboard and int(os.environ.get("RANK", "0")) == 0:
-            progress = Scalars(output, progress)
+        names: dict[str, Any] = {"label": label, "ids": id_}
         try:
-            run = train(table, model, config, output, label=label, ids=id_, resume=resume, progress=progress)
+            run = train(table, model, config, output, hooks=hooks, resume=resume, progress=progress, **names)
         except Interrupted as stopped:
             raise KeyboardInterrupt(f"{stopped} Resume with the same command and --resume.") from None
         except KeyboardInterrupt:

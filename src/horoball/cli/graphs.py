@@ -10,6 +10,7 @@ import typer
 from horoball.cli.arguments import (
     IS_PATH,
     Force,
+    Loggers,
     Output,
     Quiet,
     Resume,
@@ -83,6 +84,7 @@ def fit_graph(
     ] = None,
     resume: Resume = False,
     quiet: Quiet = False,
+    logger: Loggers = None,
 ) -> None:
     """Fit a model to a graph.
 
@@ -92,12 +94,14 @@ def fit_graph(
     from horoball.graphs.read import read_graph
     from horoball.graphs.run import GRAPHS, graph_fit, train_graph
     from horoball.tables.read import read
+    from horoball.training.hooks import named_hooks
     from horoball.training.loop import Interrupted
     from horoball.training.progress import Silent, shown
     from horoball.training.state import check_output_dir
     from horoball.vae.options import check_options
 
     log_to_console()
+    hooks, _ = named_hooks(loggers=logger, folder=output)
     check_output_dir(output, resume=resume, graph=True)  # before the data are read
     check_options(GraphConfig, options)
     drawn: Any = GRAPHS.non_edges if non_edges is None else None if non_edges == "all" else non_edges
@@ -110,7 +114,8 @@ def fit_graph(
     model, config = graph_fit(graph, **options)
     progress = Silent() if quiet else shown(console)
     try:
-        run = train_graph(graph, model, config, output, test=test, non_edges=drawn, resume=resume, progress=progress)
+        more: dict[str, Any] = {"resume": resume, "progress": progress, "hooks": hooks}
+        run = train_graph(graph, model, config, output, test=test, non_edges=drawn, **more)
     except Interrupted as stopped:
         raise KeyboardInterrupt(f"{stopped} Resume with the same command and --resume.") from None
     _show(run, output)

@@ -20,6 +20,7 @@ from horoball.options import TreeOptions
 from horoball.storage.settings import called
 from horoball.storage.stores import located
 from horoball.training.config import TrainConfig
+from horoball.training.hooks import named_hooks
 from horoball.training.progress import watched
 from horoball.trees.grow import grow
 from horoball.trees.tree import Tree
@@ -72,6 +73,14 @@ class PoincareGraphVAE(ShownInNotebooks, BaseEstimator):
         batch_size: Edges per step; None is all edges. Smaller batches need less memory and take more steps.
         learning_rate: Learning rate of Adam; None is 0.2, falling to 0.01, for "free", a tenth for a taxonomy, and
             0.01 for "gcn". Larger values train faster, until training diverges. Useful: 1e-3 to 0.5.
+        optimizer: Optimizer: a name of `torch.optim` with settings, such as 'SGD:{"momentum": 0.9}', a class, or a
+            function of parameter groups. Its learning rate is `learning_rate`.
+        scheduler: Learning rates of the epochs after the first, in the same way: a name of `torch.optim.lr_scheduler`,
+            a class, or a function of the optimizer. "auto" is the schedule that suits the model.
+        clip_norm: Norm that all gradients together are brought down to. Smaller values tame steps that are too large;
+            0 leaves them as they are. Useful: 0.5 to 10.
+        callbacks: Objects with methods such as `on_train_epoch_end`, or one; see `horoball.training.hooks`.
+        loggers: Loggers of Lightning, or one, that get the metrics of every epoch.
         device: Where the model is trained: "cpu", "cuda", "mps", or "auto" for a GPU if there is one.
         random_state: Seed. The same int gives the same model, and the one of `horoball graph fit --seed` for the same
             edges; None gives another model each time; a NumPy generator draws a seed.
@@ -109,6 +118,11 @@ class PoincareGraphVAE(ShownInNotebooks, BaseEstimator):
         max_epochs: int | None = None,
         batch_size: int | None = None,
         learning_rate: float | None = None,
+        optimizer: Any = TrainConfig.optimizer,
+        scheduler: Any = TrainConfig.scheduler,
+        clip_norm: float = TrainConfig.clip_norm,
+        callbacks: Any = None,
+        loggers: Any = None,
         device: str = TrainConfig.device,
         random_state: Any = None,
         verbose: int = 0,
@@ -127,6 +141,11 @@ class PoincareGraphVAE(ShownInNotebooks, BaseEstimator):
         self.max_epochs = max_epochs
         self.batch_size = batch_size
         self.learning_rate = learning_rate
+        self.optimizer = optimizer
+        self.scheduler = scheduler
+        self.clip_norm = clip_norm
+        self.callbacks = callbacks
+        self.loggers = loggers
         self.device = device
         self.random_state = random_state
         self.verbose = verbose
@@ -140,6 +159,7 @@ class PoincareGraphVAE(ShownInNotebooks, BaseEstimator):
             features: Numbers known of the nodes, shape (nodes, k).
         """
         graph = read_graph(X, features, directed=self.directed)
+        hooks, steps = named_hooks(self.callbacks, self.loggers, self.optimizer, self.scheduler)
         with called(d="n_components"), watched(self.verbose) as progress:
             model, config = graph_fit(
                 graph,
@@ -155,10 +175,13 @@ class PoincareGraphVAE(ShownInNotebooks, BaseEstimator):
                 max_epochs=self.max_epochs,
                 batch_size=self.batch_size,
                 learning_rate=self.learning_rate,
+                optimizer=steps["optimizer"],
+                scheduler=steps["scheduler"],
+                clip_norm=self.clip_norm,
                 device=self.device,
                 seed=seed_from(self.random_state),
             )
-            self._take(train_graph(graph, model, config, non_edges=self.non_edges, progress=progress))
+            self._take(train_graph(graph, model, config, non_edges=self.non_edges, progress=progress, hooks=hooks))
         return self
 
     def fit_transform(self, X: Any, y: Any = None, *, features: Any = None) -> np.ndarray:

@@ -21,6 +21,7 @@ from horoball.graphs.pair_sums import log_prob_of_blocks, log_prob_of_pairs, log
 from horoball.graphs.pairs import PairSource, Tiles, blocks_of_non_edges, blocks_of_pairs, blocks_of_tiles
 from horoball.tables.table import Order
 from horoball.training.config import FitRecord, TrainConfig
+from horoball.training.hooks import Hooks
 from horoball.training.loop import run_loop
 from horoball.training.progress import Progress
 from horoball.training.state import State
@@ -190,6 +191,7 @@ def fit_graph(
     resume: bool = False,
     progress: Progress | None = None,
     record: FitRecord | None = None,
+    hooks: Hooks = Hooks(),  # noqa: B008
 ) -> State:
     """Train a model on a graph; it ends with the weights it began with if their loss is lower.
 
@@ -203,6 +205,7 @@ def fit_graph(
         resume: Resume from the folder's last checkpoint, if there is one.
         progress: Progress reporter.
         record: Record of the fit, stored in the checkpoints and checked on resume.
+        hooks: Callbacks, loggers, and what makes the optimizer and the schedule where their names do not.
 
     Example:
         >>> from horoball.graphs import GraphConfig
@@ -219,7 +222,8 @@ def fit_graph(
         if isinstance(model.encoder, FreeEncoder) and graph.directed:
             take_local_steps(optimizer, model.encoder.loc, model.ball)
 
-    state = run_loop(objective, source, config, folder, resume=resume, progress=progress, record=record, prepare=local)
+    options: dict[str, Any] = {"resume": resume, "progress": progress, "record": record, "hooks": hooks}
+    state = run_loop(objective, source, config, folder, prepare=local, **options)
     model.cpu()  # where its graph is
     if (after := _loss(objective, source, config)) > before:
         model.load_state_dict(start)

@@ -35,6 +35,7 @@ from horoball.storage.settings import Range, SettingError, Settings
 from horoball.storage.stores import located
 from horoball.storage.whole import only_run
 from horoball.training.config import FitRecord, TrainConfig
+from horoball.training.hooks import Hooks
 from horoball.training.progress import Progress
 from horoball.training.state import FINAL, GRAPH, LAST, check_output_dir, stored_history
 from horoball.vae.options import split_options
@@ -213,6 +214,7 @@ def train_graph(
     non_edges: int | str | None = "auto",
     resume: bool = False,
     progress: Progress | None = None,
+    hooks: Hooks = Hooks(),  # noqa: B008
 ) -> GraphRun:
     """Fit a model to a graph.
 
@@ -225,6 +227,7 @@ def train_graph(
         non_edges: Random pairs per edge of a step; None for all pairs, "auto" decides by the graph's size.
         resume: Resume the run in the folder.
         progress: Progress reporter.
+        hooks: Callbacks, loggers, and what makes the optimizer and the schedule; see `horoball.training.hooks`.
 
     Example:
         >>> run = train_graph(Graph.of([(0, 1), (1, 2), (2, 3)]), {"d": 2}, FREE_TRAINING.replace(max_epochs=2))
@@ -232,6 +235,7 @@ def train_graph(
         torch.Size([4, 2])
     """
     options: dict[str, Any] = {"test": test, "non_edges": non_edges, "resume": resume, "progress": progress}
+    options["hooks"] = hooks
     folder = None if folder is None else located(folder)
     with only_run(folder), memory_asked():
         check_output_dir(folder, resume=resume, graph=True)
@@ -248,6 +252,7 @@ def _train_graph(
     non_edges: int | str | None,
     resume: bool,
     progress: Progress | None,
+    hooks: Hooks,
 ) -> GraphRun:
     """The same with the folder locked."""
     held_out: Pairs | None = None
@@ -282,7 +287,8 @@ def _train_graph(
     first = int(os.environ.get("RANK", "0")) == 0
     if folder is not None and first and not (resume and (folder / LAST).exists()):
         _save_graph(folder, graph, held_out)  # an older one stays until this one is known to be the same
-    state = fit_graph(vae, graph, config, folder, non_edges=drawn, resume=resume, progress=progress, record=record)
+    more: dict[str, Any] = {"resume": resume, "progress": progress, "record": record, "hooks": hooks}
+    state = fit_graph(vae, graph, config, folder, non_edges=drawn, **more)
     run = GraphRun(vae.eval(), graph, record, held_out, state.history, state.run)
     if folder is not None and first:
         run.save(folder)

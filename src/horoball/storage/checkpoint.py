@@ -11,6 +11,7 @@ import hashlib
 import json
 import math
 import re
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import fields
@@ -22,7 +23,7 @@ from typing import Any, TypeVar
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.optim import Adam
+from torch.optim import Adam, Optimizer
 
 from horoball.plugins import UnknownNameError
 from horoball.storage.outputs import open_file
@@ -382,12 +383,14 @@ def _word(dtype: torch.dtype) -> str:
 
 
 _OPTIMIZER = "optimizer."
+_LOST = f"{_OPTIMIZER}lost"  # marks a state of which a part is neither a tensor nor a number
 
 
-def optimizer_tensors(optimizer: Adam) -> dict[str, Tensor]:
+def optimizer_tensors(optimizer: Optimizer) -> dict[str, Tensor]:
     """The state of an optimizer as named tensors; none before its first step.
 
-    A parameter that has had no gradient yet has the state that Adam would begin with.
+    A parameter that has had no gradient yet has the state that Adam would begin with. Of other optimizers, numbers are
+    kept as tensors of one number; what is neither is left out, and whoever resumes is told.
 
     Example:
         >>> w = torch.nn.Parameter(torch.ones(2)); optimizer = torch.optim.Adam([w])
@@ -398,11 +401,21 @@ def optimizer_tensors(optimizer: Adam) -> dict[str, Tensor]:
     state = optimizer.state_dict()["state"]
     if not state:
         return {}
+    if not isinstance(optimizer, Adam):
+        held = {f"{_OPTIMIZER}{index}.{key}": value for index, kept in state.items() for key, value in kept.items()}
+        tensors = {name: value for name, value in held.items() if isinstance(value, Tensor)}
+        tensors |= {
+            name: torch.tensor(value, dtype=torch.float64)
+            for name, value in held.items()
+            if isinstance(value, float | int)
+        }
+        lost = any(value is not None for name, value in held.items() if name not in tensors)
+        return tensors | ({_LOST: torch.ones(1)} if lost else {})
     start = {name: torch.zeros_like(like) for name, like in _wanted(optimizer).items()}
     return start | {f"{_OPTIMIZER}{index}.{key}": value for index, held in state.items() for key, value in held.items()}
 
 
-def load_optimizer(optimizer: Adam, tensors: dict[str, Tensor]) -> None:
+def load_optimizer(optimizer: Optimizer, tensors: dict[str, Tensor]) -> None:
     """Put back the state that `optimizer_tensors` gave.
 
     Args:
@@ -423,6 +436,9 @@ def load_optimizer(optimizer: Adam, tensors: dict[str, Tensor]) -> None:
     held = {name: tensor for name, tensor in tensors.items() if name.startswith(_OPTIMIZER)}
     if not held:
         return
+    if not isinstance(optimizer, Adam):
+        _load_other(optimizer, held)
+        return
     check_tensors(held, _wanted(optimizer))
     state: dict[int, dict[str, Tensor]] = {}
     for name, tensor in held.items():
@@ -432,6 +448,31 @@ def load_optimizer(optimizer: Adam, tensors: dict[str, Tensor]) -> None:
         if key == "step" and float(tensor) != int(tensor):
             raise ValueError(f"its {name} is {float(tensor):g}, not a number of steps.")
         state.setdefault(int(index), {})[key] = tensor
+    optimizer.load_state_dict(optimizer.state_dict() | {"state": state})
+
+
+def _load_other(optimizer: Optimizer, held: dict[str, Tensor]) -> None:
+    """Put back the state of an optimizer whose moments have names that are not known here."""
+    if held.pop(_LOST, None) is not None:
+        warnings.warn(
+            f"The state of {type(optimizer).__name__} is not of tensors and numbers alone; the rest is not in the "
+            "checkpoint and starts anew. The run will not end with the same numbers as without the stop.",
+            UserWarning,
+            stacklevel=4,
+        )
+    parameters = [p for group in optimizer.param_groups for p in group["params"]]
+    state: dict[int, dict[str, Any]] = {}
+    for name, tensor in held.items():
+        place, _, key = name.removeprefix(_OPTIMIZER).partition(".")
+        if not (place.isdecimal() and int(place) < len(parameters) and key.isidentifier()):
+            raise ValueError(f"it has {name[:60]!r}, which is no state of this optimizer.")
+        wanted = parameters[int(place)]
+        # A fused kernel reads as much as the parameter has, whatever is there.
+        short = optimizer.defaults.get("fused") and key != "step" and tensor.shape != wanted.shape
+        if short or tensor.numel() > max(1, wanted.numel()) or not bool(torch.isfinite(tensor).all()):
+            raise ValueError(f"its {name[:60]} is not finite, or not of the size of the parameter.")
+        number = tensor.dim() == 0 and tensor.dtype == torch.float64
+        state.setdefault(int(place), {})[key] = float(tensor) if number else tensor
     optimizer.load_state_dict(optimizer.state_dict() | {"state": state})
 
 

@@ -50,6 +50,9 @@ class TrainConfig(Settings):
     beta: float = 1.0  # weight of the KL divergence
     distance_weight: float = 0.0  # of the term of a map; 0 is the paper's objective
     locality: float = 0.0  # share of the neighbor term in the layout; 0 has none, and distances in the loss
+    optimizer: str = "Adam"  # or another of torch.optim, or a registered one, with its settings; see `hooks`
+    scheduler: str = "auto"  # warmup and decay; or one of torch.optim.lr_scheduler, or a registered one
+    clip_norm: float = 0.0  # that the norm of all gradients is brought down to; 0 leaves them
     kl: str = KL
     samples: int = 1
     seed: int = 0
@@ -70,6 +73,7 @@ class TrainConfig(Settings):
         "warmup": Range(0, 1, "0.1 lets large learning rates start well, 0 starts with the whole."),
         "encoder_rate": Range(0, 1000, "1 has the encoder learn as fast as the decoder."),
         "scale_rate": Range(0, 1000, "1 has scales learn as fast as weights."),
+        "clip_norm": Range(0, 1e12, "1 is usual, 0 leaves gradients as they are."),
         "beta": Range(0, 1e6, "1 is the evidence lower bound, 0 leaves the KL divergence out."),
         "distance_weight": Range(0, 1e9, "0 leaves the terms of a map out."),
         "locality": Range(0, 1, "0 keeps distances only, 1 neighbors only."),
@@ -135,7 +139,8 @@ _HOMES = {
 # rows trained on would be used for validation. The two rates group the parameters of the optimizer, whose state is kept
 # by their places in it. The others define the loss, which has to stay comparable.
 _OF_LOSS = ("beta", "distance_weight", "locality", "kl", "samples")
-_FIXED_TRAINING = ("seed", "batch_size", "validation", *_OF_LOSS, "encoder_rate", "scale_rate")
+_OF_STEPS = ("optimizer", "scheduler", "clip_norm")
+_FIXED_TRAINING = ("seed", "batch_size", "validation", *_OF_LOSS, *_OF_STEPS, "encoder_rate", "scale_rate")
 
 
 @dataclass(frozen=True, kw_only=True)

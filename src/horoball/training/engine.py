@@ -17,12 +17,13 @@ from horoball.tables.table import ArrayTable, Batch, Order, Table
 
 
 @contextmanager
-def engine(device: str = "cpu", precision: Any = "32-true") -> Iterator[Any]:
+def engine(device: str = "cpu", precision: Any = "32-true", **hooks: Any) -> Iterator[Any]:
     """Fabric over torch.distributed: one process, or those that torchrun started.
 
     Args:
         device: Where it is computed, a name for `devices.resolved`; of several processes each has its own.
         precision: As Fabric has it: "32-true", or "bf16-mixed" for matrix products in bfloat16.
+        hooks: `callbacks` and `loggers`, as Fabric takes them.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)  # of pytree's LeafSpec, at import
@@ -39,7 +40,7 @@ def engine(device: str = "cpu", precision: Any = "32-true") -> Iterator[Any]:
         place = torch.device(place.type, 0) if place.type != "cpu" and place.index is None else place
         strategy: Any = SingleDeviceStrategy(device=place)
         options: dict[str, Any] = {"plugins": [LightningEnvironment()], "precision": precision}
-        yield Fabric(accelerator=place.type, devices=1, strategy=strategy, **options)
+        yield Fabric(accelerator=place.type, devices=1, strategy=strategy, **options, **hooks)
         return
     # Both spare copies at every step. Newer versions of torch have another name for the second.
     known = inspect.signature(torch.nn.parallel.DistributedDataParallel.__init__).parameters
@@ -47,7 +48,8 @@ def engine(device: str = "cpu", precision: Any = "32-true") -> Iterator[Any]:
     buffers_too: Any = {buffers: False}
     strategy = DDPStrategy(gradient_as_bucket_view=True, **buffers_too)
     nodes = max(1, ranks // local)
-    fabric = Fabric(accelerator=place.type, devices=local, num_nodes=nodes, strategy=strategy, precision=precision)
+    options = {"num_nodes": nodes, "precision": precision}
+    fabric = Fabric(accelerator=place.type, devices=local, strategy=strategy, **options, **hooks)
     fabric.launch()
     try:
         yield fabric

@@ -30,6 +30,15 @@ from horoball.storage.whole import clear_parts, only_run
 from horoball.tables.table import Order, Step
 from horoball.training.config import FitRecord, TrainConfig
 from horoball.training.engine import engine, release, resident, summed
+from horoball.training.hooks import (
+    Hooks,
+    finish_loggers,
+    log_settings,
+    make_optimizer,
+    make_scheduler,
+    take_scheduler_step,
+    warn_of_hooks,
+)
 from horoball.training.progress import Progress, Silent, early_end, warn_if_diverged, warn_if_unfinished
 from horoball.training.state import LAST, State, check_trained, load_best, restore, run_digest, save, save_best
 
@@ -46,10 +55,17 @@ class StepLoss(NamedTuple):
 
 
 class StepLosses:
-    """Losses by step, until they are read."""
+    """Losses by step, until they are read.
 
-    def __init__(self, fabric: Any) -> None:
-        self.fabric, self.at_once = fabric, fabric.device.type == "cpu"
+    Args:
+        fabric: The engine.
+        optimizer: The optimizer, if there is one. All but Adam's are read at once, for no other can be kept by the
+            device from taking a step.
+    """
+
+    def __init__(self, fabric: Any, optimizer: torch.optim.Optimizer | None = None) -> None:
+        guarded = optimizer is None or (isinstance(optimizer, torch.optim.Adam) and optimizer.defaults["fused"])
+        self.fabric, self.at_once = fabric, fabric.device.type == "cpu" or not guarded
         self._held: list[tuple[int, Any, Tensor]] = []
 
     def add(self, number: int, batch: Any, losses: Tensor) -> None:
@@ -141,6 +157,7 @@ def run_loop(
     extra: dict[str, Tensor] | None = None,
     record: FitRecord | None = None,
     prepare: Callable[[torch.optim.Optimizer], None] | None = None,
+    hooks: Hooks = Hooks(),  # noqa: B008
 ) -> State:
     """Minimize an objective; it ends with the weights of the best validation loss, if anything was held out.
 
@@ -155,6 +172,7 @@ def run_loop(
         extra: Tensors to store in the checkpoints with the weights.
         record: Record of the fit, stored in the checkpoints and checked on resume.
         prepare: Called with the optimizer before it takes a step.
+        hooks: Callbacks, loggers, and what makes the optimizer and the schedule where their names do not.
 
     Example:
         >>> from horoball.tables import ArrayTable
@@ -168,7 +186,7 @@ def run_loop(
     progress, folder = progress or Silent(), None if folder is None else located(folder)
     with (
         only_run(folder),
-        engine(config.device, config.precision) as fabric,
+        engine(config.device, config.precision, callbacks=[*hooks.callbacks], loggers=[*hooks.loggers]) as fabric,
         stop_requested() as stop,
         ExitStack() as at_end,
     ):
@@ -178,12 +196,14 @@ def run_loop(
         wrapped = fabric.setup_module(objective)  # before Adam, which is to see the weights on the device
         at_end.callback(release, wrapped)
         source, validation = resident(source, fabric.device), resident(validation, fabric.device)
-        optimizer = torch.optim.Adam(objective.paces, config.learning_rate, fused=True)
+        optimizer = make_optimizer(config.optimizer, hooks.optimizer, objective.paces, config.learning_rate)
         if prepare is not None:
             prepare(optimizer)
         state = State(sums=[0.0] * len(objective.terms))
         if resume and folder is not None and (folder / LAST).exists():
             state = restore(folder, objective, optimizer, record)
+            warn_of_hooks(folder, hooks.unnamed)
+        scheduler = make_scheduler(config.scheduler, hooks.scheduler, optimizer, state.history)
         engine_optimizer = fabric.setup_optimizers(optimizer)
         if folder is not None and not state.run:  # after the engine has given all ranks the same weights
             state.run = run_digest(objective, config, record)
@@ -195,7 +215,14 @@ def run_loop(
                 with finishing():
                     save(folder, state, objective, optimizer, extra or {}, record)
 
-        waiting = StepLosses(fabric)
+        def tell(event: str, **more: Any) -> None:
+            fabric.call(event, model=objective.model, optimizer=optimizer, state=state, fabric=fabric, **more)
+
+        told_of_steps = any(hasattr(callback, "on_train_batch_end") for callback in hooks.callbacks)
+        at_end.push(lambda failed, *_: finish_loggers(fabric, "success" if failed is None else "failed"))
+        log_settings(fabric, config, record)
+        tell("on_train_start")
+        waiting = StepLosses(fabric, optimizer)
         saved, begun = time.monotonic(), False
         progress.start(config.max_epochs, state.epoch)
         at_end.callback(progress.stop)
@@ -207,7 +234,7 @@ def run_loop(
                     f"The run in {folder} is at step {state.step} of an epoch that has {steps}. Resume with the data, "
                     "the options and as many processes as before."
                 )
-            for group in optimizer.param_groups:
+            for group in optimizer.param_groups if scheduler is None else ():
                 group["lr"] = group["pace"] * config.rate_at(state.epoch)
             seen = state.rows
             for batch in source.batches(order):
@@ -221,8 +248,14 @@ def run_loop(
                 taken, stopping = ([], False) if reading is None else reading()
                 _note(taken, state, objective)
                 waiting.guard(optimizer, losses[0])
+                if config.clip_norm > 0:
+                    fabric.clip_gradients(
+                        wrapped, engine_optimizer, max_norm=config.clip_norm, error_if_nonfinite=False
+                    )
                 engine_optimizer.step()
                 state.step += 1
+                if told_of_steps:
+                    tell("on_train_batch_end", loss=losses.detach())
                 if not begun:  # there is something to keep now: a signal waits for the end of a slow step
                     begun = True
                     at_end.enter_context(finishing(_STEP))
@@ -245,12 +278,17 @@ def run_loop(
                 keep()
                 raise
             progress.epoch(state.history[-1])
+            if scheduler is not None:
+                take_scheduler_step(scheduler, state.history[-1])
+            fabric.log_dict({name: value for name, value in state.history[-1].items() if name != "epoch"}, state.epoch)
+            tell("on_train_epoch_end", metrics=dict(state.history[-1]))
             ends = state.done or state.epoch in (1, config.max_epochs)
             if ends or time.monotonic() - saved > _MIN_SECONDS_BETWEEN_CHECKPOINTS:
                 keep()
                 saved = time.monotonic()
         if summed(fabric, [float(stop())])()[0]:  # a signal that came after the last step
             raise Interrupted(f"Stopped after epoch {state.epoch}, the last one.")
+        tell("on_train_end")
     if folder is not None and validation is not None and state.best_epoch >= 0:
         load_best(folder, state, objective.model)
     elif state.kept is not None:

@@ -1,4 +1,4 @@
-"""How training goes: progress for people, TensorBoard, and whether it has converged."""
+"""How training goes: progress for people, and whether it has converged."""
 
 from __future__ import annotations
 
@@ -8,10 +8,8 @@ import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any, Protocol
 
-from horoball.storage.stores import StorePath
 from horoball.training.config import TrainConfig
 
 _log = logging.getLogger("horoball")
@@ -235,47 +233,6 @@ class Cell:
         said = f"epoch {int(part)} of {self._epochs}  {text}".rstrip()
         bar = f'<progress value="{part:.3f}" max="{self._epochs}"></progress>'
         return {"text/plain": said, "text/html": f"{bar} <code>{said}</code>"}
-
-
-def check_scalars(folder: Path) -> None:
-    """Refuse to write for TensorBoard where it cannot."""
-    if isinstance(folder, StorePath):
-        raise ValueError(
-            f"TensorBoard's files are kept on this machine's disks, not in {folder}. Leave --tensorboard out."
-        )
-
-
-class Scalars:
-    """Writes the metrics of every epoch to an event file, and passes them on to another progress reporter."""
-
-    def __init__(self, folder: Path, inner: Progress) -> None:
-        check_scalars(folder)
-        try:
-            from torch.utils.tensorboard import SummaryWriter
-        except ImportError:
-            raise ValueError("TensorBoard is not installed: pip install tensorboard.") from None
-        self.writer: Any = SummaryWriter(str(folder))
-        self.inner = inner
-
-    def start(self, epochs: int, done: int) -> None:
-        """Training starts."""
-        self.inner.start(epochs, done)
-
-    def step(self, step: int, steps: int, sums: list[float], rows: int, batch: int) -> None:
-        """A step is done."""
-        self.inner.step(step, steps, sums, rows, batch)
-
-    def epoch(self, line: dict[str, float]) -> None:
-        """An epoch is done: its numbers are written."""
-        for name, value in line.items():
-            if name != "epoch":
-                self.writer.add_scalar(name, value, int(line["epoch"]))
-        self.inner.epoch(line)
-
-    def stop(self) -> None:
-        """Training ends."""
-        self.writer.close()
-        self.inner.stop()
 
 
 _NOISE = 0.25, 1.0  # part of the first loss, and nats, that batches may differ by

@@ -145,7 +145,7 @@ def save(
     folder: Path,
     state: State,
     objective: torch.nn.Module,
-    optimizer: torch.optim.Adam,
+    optimizer: torch.optim.Optimizer,
     extra: dict[str, Tensor],
     record: FitRecord | None,
 ) -> None:
@@ -231,7 +231,7 @@ def _best(folder: Path, state: State, model: torch.nn.Module) -> dict[str, Tenso
     return tensors
 
 
-def restore(folder: Path, objective: Any, optimizer: torch.optim.Adam, record: FitRecord | None) -> State:
+def restore(folder: Path, objective: Any, optimizer: torch.optim.Optimizer, record: FitRecord | None) -> State:
     """Restore weights and optimizer from a folder's last checkpoint; refuses a run of another record.
 
     Everything is checked first: weights and moments by name, shape, dtype and finiteness, counters by their ranges, the

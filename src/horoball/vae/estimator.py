@@ -24,6 +24,7 @@ from horoball.tables.frames import columns_of_frame, frame_of, index_of
 from horoball.tables.table import Table
 from horoball.training.bounds import PRIOR_SHARE, iwae
 from horoball.training.config import TrainConfig
+from horoball.training.hooks import named_hooks
 from horoball.training.progress import watched
 from horoball.training.state import PLACES
 from horoball.vae.kinds import TABLES
@@ -100,6 +101,14 @@ class PoincareVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TakesRows):
         patience: Epochs without a lower validation loss before training stops; 0 never stops early. Larger values train
             longer. "auto" is 0 for maps and 20 otherwise, and for small tables as many as 160 steps take. Useful: 10
             to 50.
+        optimizer: Optimizer: a name of `torch.optim` with settings, such as 'SGD:{"momentum": 0.9}', a class, or a
+            function of parameter groups. Its learning rate is `learning_rate`.
+        scheduler: Learning rates of the epochs after the first, in the same way: a name of `torch.optim.lr_scheduler`,
+            a class, or a function of the optimizer. "auto" is the schedule that suits the model.
+        clip_norm: Norm that all gradients together are brought down to. Smaller values tame steps that are too large;
+            0 leaves them as they are. Useful: 0.5 to 10.
+        callbacks: Objects with methods such as `on_train_epoch_end`, or one; see `horoball.training.hooks`.
+        loggers: Loggers of Lightning, or one, that get the metrics of every epoch.
         device: Where the model is trained and used: "cpu", "cuda", "mps", or "auto" for a GPU if there is one.
         precision: "32-true", or "bf16-mixed" for matrix products in bfloat16, which some GPUs do faster.
         chart: Coordinates that `transform` gives and `inverse_transform` takes. "ball" are those of the Poincaré ball,
@@ -159,6 +168,11 @@ class PoincareVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TakesRows):
         learning_rate: float | str = TABLES.learning_rate,
         validation_fraction: float = TrainConfig.validation,
         patience: int | str = TABLES.patience,
+        optimizer: Any = TrainConfig.optimizer,
+        scheduler: Any = TrainConfig.scheduler,
+        clip_norm: float = TrainConfig.clip_norm,
+        callbacks: Any = None,
+        loggers: Any = None,
         device: str = TrainConfig.device,
         precision: str = TrainConfig.precision,
         chart: str = "ball",
@@ -188,6 +202,11 @@ class PoincareVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TakesRows):
         self.learning_rate = learning_rate
         self.validation_fraction = validation_fraction
         self.patience = patience
+        self.optimizer = optimizer
+        self.scheduler = scheduler
+        self.clip_norm = clip_norm
+        self.callbacks = callbacks
+        self.loggers = loggers
         self.device = device
         self.precision = precision
         self.chart = chart
@@ -247,6 +266,7 @@ class PoincareVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TakesRows):
             shape, X = tuple(X.shape[1:]), X.reshape(len(X), -1)
         table = self._fitted_table(X) if warm is None else self._table(X)
         named_parts = {kind: named(kind, getattr(self, kind)) for kind in Parts._fields}
+        hooks, steps = named_hooks(self.callbacks, self.loggers, self.optimizer, self.scheduler)
         options: FitOptions = {
             "d": self.n_components,
             "c": self.c,
@@ -268,6 +288,9 @@ class PoincareVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TakesRows):
             "learning_rate": self.learning_rate,
             "validation": self.validation_fraction if validation is None else validation,
             "patience": self.patience,
+            "optimizer": steps["optimizer"],
+            "scheduler": steps["scheduler"],
+            "clip_norm": self.clip_norm,
             "device": self.device,
             "precision": self.precision,
             "seed": seed_from(self.random_state),
@@ -275,7 +298,7 @@ class PoincareVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TakesRows):
         with called(**_NAMES), watched(self.verbose) as progress:
             model, config = table_fit(table, **options)
             parts = Parts(**{kind: given for kind, (_, given) in named_parts.items()})
-            return self._take(train(table, model, config, parts=parts, warm=warm, progress=progress))
+            return self._take(train(table, model, config, parts=parts, hooks=hooks, warm=warm, progress=progress))
 
     def _take(self, run: Run) -> Self:
         self.run_, self.model_, self.history_, self.n_iter_ = run, run.model, run.history, len(run.history)

@@ -18,9 +18,10 @@ from horoball.geometry.manifold import held
 from horoball.likelihoods.likelihood import LIKELIHOODS, Likelihood, make_likelihood
 from horoball.nn.mlp import linear, mlp
 from horoball.nn.product import first_layer
+from horoball.plugins import OUTSIDE
 from horoball.storage.settings import Range, Settings
 from horoball.vae.encoder import LATENT_RANGES, Conditioning, Encoder, Prior, one_hot
-from horoball.vae.parts import OUTSIDE, Parts, check_part, check_spec, made
+from horoball.vae.parts import Parts, check_part, check_spec, made
 
 __all__ = ["DECODERS", "VAE", "Decoder", "ModelConfig", "ModelFields"]
 

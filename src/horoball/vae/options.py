@@ -18,15 +18,16 @@ import numpy as np
 
 from horoball.likelihoods.likelihood import LIKELIHOODS
 from horoball.options import FitOptions, GraphOptions
+from horoball.plugins import OUTSIDE
 from horoball.storage.checkpoint import check_fields
 from horoball.storage.settings import SettingError, Settings
 from horoball.tables.read import Reading
 from horoball.tables.schema import Schema
 from horoball.tables.table import ArrayTable, Table
 from horoball.training.config import FitRecord, TrainConfig, short_value
+from horoball.training.hooks import check_hook
 from horoball.vae.kinds import TABLES, Kind, kind_named, kind_of
 from horoball.vae.model import OWN, ModelConfig, ModelFields
-from horoball.vae.parts import OUTSIDE
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -290,6 +291,9 @@ def split_options(options: dict[str, Any], kind: type[Settings]) -> tuple[dict[s
     model = {name: value for name, value in options.items() if name not in names}
     for name in model.keys() - {part.name for part in fields(kind)}:
         raise TypeError(f"A fit has no option {name!r}.")
+    for name in ("optimizer", "scheduler"):
+        if name in training:
+            check_hook(name, training[name])
     if "prior_scale" in model:
         model |= prior_fields(model["prior_scale"])
     if "c" in model:

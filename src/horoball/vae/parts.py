@@ -15,17 +15,14 @@ weights. Any other part is used for as long as the program runs.
 from __future__ import annotations
 
 import copy
-import functools
-import inspect
-import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
 from torch import Tensor, nn
 from torch.distributions import Distribution
 
 from horoball.geometry.manifold import MANIFOLDS, Manifold, check_manifold
-from horoball.plugins import Registry, lacking
+from horoball.plugins import Registry, called_with, lacking
 
 
 class Encoder(Protocol):
@@ -59,9 +56,6 @@ PRIORS: Registry[type] = Registry("prior")
 register_encoder, register_decoder, register_prior = ENCODERS.register, DECODERS.register, PRIORS.register
 _REGISTRIES = {"encoder": ENCODERS, "decoder": DECODERS, "prior": PRIORS, "manifold": MANIFOLDS}
 _PROTOCOLS = {"encoder": Encoder, "decoder": Decoder, "prior": Prior}
-
-OUTSIDE = "(from outside)"  # stands for a part that no file can name
-_LONGEST = 2000  # characters of a name with its settings
 
 
 class Parts(NamedTuple):
@@ -139,29 +133,7 @@ def named(kind: str, given: Any) -> tuple[str, Any]:
         >>> named("encoder", lambda features, outputs: nn.Linear(features, outputs))[0]
         '(from outside)'
     """
-    if isinstance(given, str):
-        return given, None
-    settings: dict[str, Any] = {}
-    made_by, plain = given, not isinstance(given, functools.partial)
-    if not plain:
-        made_by, settings = given.func, given.keywords
-        plain = not given.args
-    home = made_by if isinstance(made_by, type) else type(made_by)
-    name = getattr(home, "name", None)
-    if not isinstance(name, str) or not _REGISTRIES[kind].holds(name, home):
-        return OUTSIDE, given
-    if plain and isinstance(made_by, type):
-        return _spec(name, settings), None
-    if isinstance(getattr(given, "settings", None), dict):
-        return _spec(name, given.settings), given
-    return OUTSIDE, given
-
-
-def _spec(name: str, settings: dict[str, Any]) -> str:
-    try:
-        return f"{name}:{json.dumps(settings, sort_keys=True)}" if settings else name
-    except TypeError as error:
-        raise TypeError(f"Settings of {name!r} are numbers, texts, truths and lists of them: {error}.") from None
+    return _REGISTRIES[kind].named(given)
 
 
 def check_spec(kind: str, spec: str, own: Sequence[str] = ()) -> tuple[type, dict[str, Any]]:
@@ -178,26 +150,7 @@ def check_spec(kind: str, spec: str, own: Sequence[str] = ()) -> tuple[type, dic
         ...
         horoball.plugins.UnknownNameError: Unknown prior 'nothing'. Choose one of: normal...
     """
-    name, _, text = spec.partition(":")
-    if spec == OUTSIDE:
-        raise ValueError(
-            f"The {kind} of this model was made outside of it and has no name. Register its class, and give the name."
-        )
-    _REGISTRIES[kind].check(name, own)
-    home = _REGISTRIES[kind][name]
-    if not text:
-        return home, {}
-    try:
-        settings = json.loads(text) if len(spec) <= _LONGEST else None
-    except (ValueError, RecursionError):
-        settings = None
-    known = inspect.signature(home).parameters
-    if not isinstance(settings, dict) or not all(setting in known for setting in settings):
-        raise ValueError(
-            f"The {kind} {name!r} takes settings as JSON, such as {name}:{{...}}, from: {', '.join(known)}; got "
-            f"{text[:60]!r}."
-        )
-    return home, settings
+    return _REGISTRIES[kind].settled(spec, own)
 
 
 def made(kind: str, spec: str, given: Any, **offered: Any) -> Any:
@@ -219,11 +172,7 @@ def made(kind: str, spec: str, given: Any, **offered: Any) -> Any:
     if isinstance(given, nn.Module) or not callable(given):
         part = copy.deepcopy(given)
     else:
-        taken = inspect.signature(given).parameters
-        every = any(parameter.kind is parameter.VAR_KEYWORD for parameter in taken.values())
-        make: Callable[..., Any] = given
-        bound = given.keywords if isinstance(given, functools.partial) else {}
-        part = make(**{n: v for n, v in offered.items() if (every or n in taken) and n not in bound} | settings)
+        part = called_with(given, offered, settings)
     if isinstance(part, Distribution) and kind == "prior":
         part = GivenPrior(part, offered["manifold"])
     if kind == "manifold":

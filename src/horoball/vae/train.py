@@ -18,6 +18,7 @@ from horoball.tables.scaling import Standardized
 from horoball.tables.table import Table
 from horoball.training.bounds import elbo
 from horoball.training.config import FitRecord, TrainConfig
+from horoball.training.hooks import Hooks
 from horoball.training.loop import run_loop
 from horoball.training.progress import Progress
 from horoball.training.state import LAST, State, check_output_dir, check_resumable
@@ -121,6 +122,7 @@ def fit(
     term: DistanceTerm | PlaceTerm | None = None,
     extra: dict[str, Tensor] | None = None,
     record: FitRecord | None = None,
+    hooks: Hooks = Hooks(),  # noqa: B008
 ) -> State:
     """Train a model on a table; it ends with the weights of the best validation loss, if rows were held out.
 
@@ -135,6 +137,7 @@ def fit(
         term: The term of a map; the tables then hold what it compares rows with.
         extra: Tensors to store in the checkpoints with the weights.
         record: Record of the fit, stored in the checkpoints and checked on resume.
+        hooks: Callbacks, loggers, and what makes the optimizer and the schedule where their names do not.
 
     Example:
         >>> import torch
@@ -156,6 +159,7 @@ def fit(
         progress=progress,
         extra=extra,
         record=record,
+        hooks=hooks,
     )
 
 
@@ -166,6 +170,7 @@ def train(
     folder: Path | None = None,
     *,
     parts: Parts = Parts(),  # noqa: B008
+    hooks: Hooks = Hooks(),  # noqa: B008
     label: str | None = None,
     ids: str | None = None,
     key: str | None = None,
@@ -181,6 +186,7 @@ def train(
         config: Training settings.
         folder: Folder for checkpoints and the fitted model; None writes nothing.
         parts: What makes parts of the model that have no name; see `horoball.vae.parts`.
+        hooks: Callbacks, loggers, and what makes the optimizer and the schedule; see `horoball.training.hooks`.
         label: Name of the label column, for the record.
         ids: Name of the column with the rows' names, for the record.
         key: Key of the embedding in AnnData, for the record.
@@ -199,7 +205,7 @@ def train(
     with only_run(folder), memory_asked():
         check_output_dir(folder, resume=resume)
         names = {"label": label, "ids": ids, "key": key}
-        return _train(table, model, config, folder, names, parts, resume=resume, warm=warm, progress=progress)
+        return _train(table, model, config, folder, names, parts, hooks, resume=resume, warm=warm, progress=progress)
 
 
 def _train(
@@ -209,6 +215,7 @@ def _train(
     folder: Path | None,
     names: dict[str, Any],
     parts: Parts,
+    hooks: Hooks,
     *,
     resume: bool,
     warm: Run | None,
@@ -254,7 +261,7 @@ def _train(
         and not (resume and folder is not None and (folder / LAST).exists())
     ):
         head_start(vae, rows, config)
-    options: dict[str, Any] = {"validation": held, "resume": resume, "progress": progress, "term": term}
+    options: dict[str, Any] = {"validation": held, "resume": resume, "progress": progress, "term": term, "hooks": hooks}
     scaling = {} if scaler is None else scaler.tensors()
     state: State = fit(vae, rows, config, folder, extra=scaling, record=record, **options)
     run.history, run.digest = state.history, state.run
