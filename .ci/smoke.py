@@ -1,4 +1,4 @@
-"""An installed horoball, used: `python smoke.py [cells|graph|onnx|plot|search]` from an empty folder.
+"""An installed horoball, used: `python smoke.py [cells|graph|notebook|onnx|plot|search]` from an empty folder.
 
 Without an argument there is no extra, and what needs one must say which. With one, what it is for must work.
 """
@@ -50,6 +50,12 @@ def graph() -> None:
     assert hb.PoincareGraphVAE(encoder="gcn", max_epochs=2).fit_transform(edges).shape == (31, 2)
 
 
+def notebook() -> None:
+    widget = hb.view([[0.0, 0.0], [0.5, 0.0]], labels=["a", "b"]).widget()
+    widget.rows = [1]
+    assert widget.selection == ["b"]
+
+
 def onnx() -> None:
     hb.PoincareVAE(max_epochs=1).fit(rows().numpy()).save("run")
     subprocess.run(
@@ -68,7 +74,14 @@ def search() -> None:
     assert ids.squeeze(-1).tolist() == list(range(80))
 
 
-EXTRAS: dict[str, Callable[[], None]] = {"cells": cells, "graph": graph, "onnx": onnx, "plot": plot, "search": search}
+EXTRAS: dict[str, Callable[[], None]] = {
+    "cells": cells,
+    "graph": graph,
+    "notebook": notebook,
+    "onnx": onnx,
+    "plot": plot,
+    "search": search,
+}
 
 
 def main(extra: str = "") -> None:

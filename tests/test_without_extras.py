@@ -16,7 +16,11 @@ from packaging.requirements import Requirement
 
 PROJECT = Path(__file__).parents[1] / "pyproject.toml"
 MODULES = 110  # of the package, that a table's fit imports
-NEED_AN_EXTRA = {"horoball.graphs.convolution": "graph", "horoball.nn.geoopt": "benchmarks"}
+NEED_AN_EXTRA = {
+    "horoball.graphs.convolution": "graph",
+    "horoball.nn.geoopt": "benchmarks",
+    "horoball.viewer.widget": "notebook",
+}
 CODE = """
 import json, pkgutil, sys, tempfile, warnings
 from importlib import import_module

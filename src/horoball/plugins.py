@@ -270,6 +270,7 @@ def lacking(part: object, protocol: type) -> list[str]:
 
 _NEEDS = {  # optional packages: what needs them, and the extra that has them
     "anndata": ("Cells need anndata", "cells"),
+    "anywidget": ("A widget needs anywidget", "notebook"),
     "faiss": ("Search needs FAISS", "search"),
     "geoopt": ("GeooptBall needs geoopt", "benchmarks"),
     "matplotlib": ("Plots need matplotlib", "plot"),

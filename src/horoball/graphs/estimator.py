@@ -368,7 +368,7 @@ class PoincareGraphVAE(ShownInNotebooks, BaseEstimator):
             self.run_.points().detach(),
             self.run_.model.ball,
             columns=shown | {name: columns[name] for name in columns if name not in shown},
-            labels=[str(node) for node in self.nodes_],
+            labels=self.nodes_,
             color=None,
             scale=None,
             edges=graph.edges,

@@ -628,7 +628,7 @@ class PoincareVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TakesRows):
         if columns is None and table.rows <= _SHOWN_ROWS:
             columns = {name: X[name] for name in (columns_of_frame(X) or [])[:_SHOWN]}
         named = index if names is None else names
-        return view_run(
+        page = view_run(
             run,
             table,
             columns=shown | {name: values for name, values in (columns or {}).items() if name not in shown},
@@ -638,6 +638,7 @@ class PoincareVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TakesRows):
             title=title,
             path=path,
         )
+        return page if index is None else replace(page, index=list(index))  # whatever names are shown
 
     def save(self, folder: str | Path) -> None:
         """Write the model to a folder, as safetensors and JSON."""

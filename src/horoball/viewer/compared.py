@@ -76,7 +76,7 @@ def cells_of(n: int, points: np.ndarray | None, tree: Tree | None) -> np.ndarray
     if most < 2:
         return np.zeros(n, np.int64)
     if tree is not None:
-        group = tree.cut(min(most, tree.leaves))
+        group = tree.cut(min(most, tree.leaves)) + 1  # those in no group are a part of their own
         return group if tree.leaf is None else group[tree.leaf]
     if points is None:
         return np.zeros(n, np.int64)
@@ -122,7 +122,8 @@ def compared_columns(
     """Columns by which a page may compare rows, those that differ most between cells first; and of how many."""
     if not isinstance(rows, Table):
         if hasattr(rows, "columns"):
-            made = [_with_dates(column, rows[column.name]) for column in make_columns(rows, len(rows))]
+            named = zip(make_columns(rows, len(rows)), rows.columns, strict=True)  # names need not be texts
+            made = [_with_dates(column, rows[name]) for column, name in named]
             return _of_frame(made, cells, skip, most)
         rows = ArrayTable(np.asarray(rows))
     if rows.kind in _SPECIAL:

@@ -95,7 +95,7 @@ def png(pixels: np.ndarray) -> bytes:
 
 _MAX_INTEGER_CATEGORIES = 20  # whole numbers with no more values than this are categories, as of digits or clusters
 _MOST = 200  # texts with more values than this are shown, but are no legend
-MISSING = "missing"
+MISSING, UNGROUPED = "missing", "in no group"
 
 
 @dataclass(frozen=True)
@@ -285,6 +285,8 @@ def add_column(payload: Payload, column: Column) -> None:
         about["steps"] = column.steps
     if column.derived:
         about["derived"] = True
+        if column.missing >= 0:
+            about["categories"] = [*column.categories[: column.missing], UNGROUPED]  # it is the last one
     if column.date:
         about["date"] = True
     payload.meta.setdefault("columns", []).append(about)

@@ -15,11 +15,11 @@ import math
 import re
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -44,6 +44,9 @@ from horoball.viewer.payload import (
     make_atlas,
     make_columns,
 )
+
+if TYPE_CHECKING:
+    from horoball.viewer.widget import Widget
 
 # In the order of use: they share one scope.
 SCRIPTS = (
@@ -70,6 +73,7 @@ SCRIPTS = (
     "picture.js",
     "link.js",
     "input.js",
+    "outside.js",
     "main.js",
 )
 # Of a page with a tree, before the last one.
@@ -120,7 +124,8 @@ def _source(name: str) -> str:
 def _script(tree: bool) -> str:
     names = (*SCRIPTS[:-1], *TREE_SCRIPTS, SCRIPTS[-1]) if tree else SCRIPTS
     # Without comments, empty lines and indentation, a twentieth of the page: no string of the sources depends on them.
-    body = re.sub(r"^ *(//.*)?\n|^ +", "", "\n".join(_source(name) for name in names), flags=re.MULTILINE)
+    body = "\n".join(_source(name) for name in names)
+    body = re.sub(r"^ *(//.*)?\n|^ +| +// [^\"'`\n]*$", "", body, flags=re.MULTILINE)
     return f'"use strict";\n(async () => {{\n{body}}})();\n'  # it waits for the arrays to be unpacked
 
 
@@ -132,6 +137,10 @@ def _hash(text: str) -> str:
 class View:
     """A page; a notebook shows it inline.
 
+    Attributes:
+        html: Its text.
+        index: Labels of the rows it shows.
+
     Example:
         >>> import tempfile
         >>> path = View("<!doctype html>").save(Path(tempfile.mkdtemp()) / "map.html")
@@ -140,6 +149,7 @@ class View:
     """
 
     html: str
+    index: Sequence[Any] = ()
 
     def save(self, path: str | Path) -> Path:
         """Write the page to a file; returns its path."""
@@ -159,6 +169,21 @@ class View:
 
     def _repr_html_(self) -> str:
         return self.frame()
+
+    def widget(self, height: int = 640) -> Widget:
+        """The page as a notebook's widget, whose `selection` has the labels of the rows selected in it.
+
+        Args:
+            height: Height in pixels.
+
+        Example:
+            >>> widget = View("<!doctype html>", index=["ann", "ben"]).widget()
+            >>> widget.selection
+            []
+        """
+        from horoball.viewer.widget import Widget  # which needs an extra
+
+        return Widget(self.html, self.index, height)
 
 
 def coordinates_of(z: Any, c: float) -> tuple[Tensor, PoincareBall]:
@@ -221,11 +246,12 @@ def view_points(
     if images is not None:
         payload.meta["images"] = make_atlas(images, n)
         rows = None if details == "auto" else rows  # pictures tell more than the means of their pixels
-    return _finished(payload, rows, details, flat.points, tree, path)
+    return _finished(payload, labels, rows, details, flat.points, tree, path)
 
 
 def _finished(
     payload: Payload,
+    labels: Any,
     rows: Any,
     details: int | str,
     points: np.ndarray | None,
@@ -248,10 +274,19 @@ def _finished(
             room = (1 + _SHARE) * (plain + 4 / 3 * len(payload.data)) - packed
             room = max(room, _FEW_ROWS - 10 * payload.meta["n"])
         add_compared(payload, found, of, room)
-    shown = View(document(payload.meta, payload.data))
+    shown = View(document(payload.meta, payload.data), _index(payload, labels, rows))
     if path is not None:
         shown.save(path)
     return shown
+
+
+def _index(payload: Payload, labels: Any, rows: Any) -> Sequence[Any]:
+    """What rows are called in Python: by the index of their data frame, else by the names given, else by numbers."""
+    if type(rows).__module__.startswith("pandas."):
+        return list(rows.index)
+    if labels is not None:
+        return _listed(labels)
+    return payload.meta.get("names") or range(payload.meta["n"])
 
 
 def _rows_of(rows: Any) -> int:
@@ -268,15 +303,16 @@ def add_rows(
     tree: Tree | None,
     title: str,
     note: str = "",
+    derived: bool = False,
 ) -> None:
-    """What a page tells of rows, with a map or without: their columns, names and tree."""
+    """What a page tells of rows, with a map or without: their columns, which may be `derived`, names and tree."""
     made = make_columns(columns, n)
     names = [column.name for column in made]
     if color is not None and color not in names:
         raise ValueError(f"There is no column {color!r} to color by. Columns: {', '.join(names[:20]) or 'none'}.")
     payload.meta |= {"title": str(title), "note": note, "columns": [], "color": color}
     for column in made:
-        add_column(payload, column)
+        add_column(payload, replace(column, derived=derived))
     if tree is not None:
         if not add_tree(payload, tree, n) and labels is None:
             labels = tree.names
@@ -287,9 +323,13 @@ def add_rows(
         payload.meta["names"] = _names(labels, n)
 
 
-def _names(labels: Any, n: int) -> list[str]:
+def _listed(labels: Any) -> list[Any]:
     as_list = getattr(labels, "to_pylist", None) or getattr(labels, "tolist", None)  # of Arrow, of NumPy and pandas
-    names = [str(label) for label in (as_list() if as_list else labels)]
+    return list(as_list() if as_list else labels)
+
+
+def _names(labels: Any, n: int) -> list[str]:
+    names = [str(label) for label in _listed(labels)]
     if len(names) != n:
         raise ValueError(f"labels must name every point: got {len(names)} names for {n} points.")
     return names
@@ -315,12 +355,11 @@ def tree_page(
     derived = False
     if columns is None:
         group = tree.cut(min(_GROUPS, tree.leaves))
-        columns = {"branch": group if tree.leaf is None else group[tree.leaf]}
+        group = group if tree.leaf is None else group[tree.leaf]
+        columns = {"branch": [None if one < 0 else one for one in group.tolist()]}
         derived = True
     payload = Payload()
     payload.meta["n"] = n
-    add_rows(payload, n, columns=columns, labels=labels, color=color, tree=tree, title=title)
-    if derived:
-        payload.meta["columns"][0]["derived"] = True
+    add_rows(payload, n, columns=columns, labels=labels, color=color, tree=tree, title=title, derived=derived)
     add_levels(payload, levels, n)
-    return _finished(payload, rows, details, None, tree, path)
+    return _finished(payload, labels, rows, details, None, tree, path)

@@ -158,3 +158,4 @@ window.horoball = {
   },
   tree: clades && treeHandle(),
 };
+if (around) around.postMessage({ horoball: "ready" }, "*");

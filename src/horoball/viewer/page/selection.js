@@ -36,6 +36,7 @@ function select(chosen, count = 0) {
   showSelection();
   say(chosen ? `${count} points selected` : "Nothing selected");
   recolor();
+  tellSelection();
 }
 
 // A text that a spreadsheet would run as a formula gets an apostrophe before it, unless it is a number such as -1.5; cells
