@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import horoball as hb
 from horoball.tables import ArrayTable
 from horoball.viewer import view
 from horoball.viewer.compared import cells_of, coarse, compared_columns
@@ -116,3 +117,12 @@ def test_columns_to_compare_by_make_a_page_a_fifth_larger_at_most() -> None:
     assert 2 < meta["compared"]["held"] < 80
     # Before pages held such columns: 94 kB of program, and 11 bytes a row in base64.
     assert len(page.html.encode()) <= 1.2 * (94_000 + 4 / 3 * 11 * n)
+
+
+def test_rows_are_compared_where_the_tree_has_no_groups_and_columns_are_numbered() -> None:
+    x = pd.DataFrame(np.random.default_rng(0).normal(size=(30, 3)))
+    tree = hb.tree(x, draws=5)
+    assert (tree.cut(3) < 0).any()  # rows in no group
+    meta, _ = unpack(view(tree, x))
+    assert meta["compared"] == {"held": 3, "of": 3}
+    assert meta["columns"][0]["categories"][-1] == "in no group"
