@@ -2,7 +2,7 @@
 
 function render({ model, el }) {
   const frame = document.createElement("iframe");
-  frame.title = model.get("title");
+  frame.title = "Poincaré disc";
   frame.sandbox = "allow-scripts allow-downloads";
   frame.style.cssText = `display: block; width: 100%; height: ${Number(model.get("height"))}px; border: 0`;
   let told = null; // as this frame said it last
