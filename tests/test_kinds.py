@@ -20,7 +20,7 @@ from horoball.vae.run import Run
 from tests.commands import done, run
 from tests.kind_table import END, PAGE, START, VERBS, tables
 
-ROWS = 60
+ROWS = 120
 
 
 def write_rows(kind: str, folder: Path) -> Path:
@@ -86,7 +86,7 @@ def test_command(verb: str, fitted: Fitted, tmp_path: Path, monkeypatch: pytest.
     if verb == "report":
         arguments += ["--label", "label", "--seeds", 1, "--max-epochs", 1, "--hidden", 8]
     if verb == "place":
-        done("tree", fitted.run, fitted.data, "-o", tmp_path / "groups.csv", "--levels", "3")
+        done("tree", fitted.run, fitted.data, "-o", tmp_path / "groups.csv", "--levels", "3", "--source", "columns")
     why = kind_named(fitted.kind).refuses.get(verb)
     if why is None:
         done(*arguments)
@@ -148,7 +148,7 @@ def test_options_of_data_alone_are_refused_beside_a_run(tmp_path: Path) -> None:
 
 def test_groups_of_mixed_rows_are_named_by_columns_and_categories(tmp_path: Path) -> None:
     fitted = Fitted("mixed", tmp_path)
-    done("tree", fitted.run, fitted.data, "-o", tmp_path / "groups.csv", "--levels", "3")
+    done("tree", fitted.run, fitted.data, "-o", tmp_path / "groups.csv", "--levels", "3", "--source", "columns")
     named = (tmp_path / "groups.csv").read_text(encoding="utf-8")
     assert "color = red" in named
     assert "height -" in named

@@ -41,10 +41,10 @@ def made(folder: Path, name: str, *options: str, data: str = "cells.csv") -> tup
 
 
 def test_a_table_of_groups_has_the_rows_names_and_levels(folder: Path) -> None:
-    path, told = made(folder, "groups.csv", "--levels", "3,6")
+    path, told = made(folder, "groups.csv", "--levels", "3,5")
     table = pd.read_csv(path)
-    assert list(table.columns) == ["name", "leaf", "groups_3", "names_3", "groups_6", "names_6"]
-    assert table.groupby("groups_6")["names_6"].nunique().eq(1).all()
+    assert list(table.columns) == ["name", "leaf", "groups_3", "names_3", "groups_5", "names_5"]
+    assert table.groupby("groups_5")["names_5"].nunique().eq(1).all()
     assert "gene" in table["names_3"].dropna().iloc[0]  # the columns that set it apart
     assert table["name"].tolist() == table["leaf"].tolist() == [f"cell {i}" for i in range(75)]
     assert table["groups_3"].nunique() == 3

@@ -97,7 +97,7 @@ def test_a_model_of_vectors_is_fitted_and_used_from_the_command_line(tmp_path: P
     assert groups["id"].tolist()[:2] == ["row 0", "row 1"]
     assert groups["groups_5"].nunique() == 5
     told = done("tree", run, data, "-o", tmp_path / "none.csv", "--levels", "2,5", "--draws", 4).output
-    assert "No branch is above chance: there are no groups" in told  # the rows are noise
+    assert "No branch is sure enough for a group" in told  # the rows are noise
     levels = ["groups_0", "names_0", "groups_0_of_level_2", "names_0_of_level_2"]
     assert pd.read_csv(tmp_path / "none.csv").columns.tolist() == ["id", "leaf", *levels]
     assert "Say so: --kind vectors" in refused("fit", data, "-o", tmp_path / "other", "--column", "embedding")

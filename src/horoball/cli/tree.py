@@ -173,11 +173,8 @@ def tree(
         for line in str(made).splitlines():
             say(line)
         if (made.levels < 0).all():
-            enough = "" if groups else " with enough support"
             less = "" if groups else " --levels 5,20 takes less sure ones."
-            say(
-                f"No branch is above chance{enough}: there are no groups, and none are kept for `horoball place`.{less}"
-            )
+            say(f"No branch is sure enough for a group, and none are kept for `horoball place`.{less}")
         elif fitted is not None and folder is not None:
             save_places(places_of(fitted, table, made, seed=seed), fitted, folder)
     shown = found.collapse(support) if support else found
