@@ -96,9 +96,6 @@ class UnknownNameError(ValueError):
 class Registry(Generic[T]):
     """Classes by their `name`. Plugins are imported when a name is not known, or when all names are asked for.
 
-    Args:
-        what: What the classes are called in messages.
-
     Example:
         >>> shapes: Registry[type] = Registry("shape")
         >>> @shapes.register

@@ -101,10 +101,6 @@ class Reparameterized(Distribution):
     def sample(self, sample_shape: Any = torch.Size(), generator: torch.Generator | None = None) -> Tensor:  # noqa: B008
         """The same without gradients.
 
-        Args:
-            sample_shape: Shape in front of the batch.
-            generator: Where the noise comes from; torch's global generator if not given.
-
         Example:
             >>> from horoball import HypersphericalUniform
             >>> HypersphericalUniform(2).sample((3,)).shape

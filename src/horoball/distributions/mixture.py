@@ -48,10 +48,6 @@ class BallMixture(MixtureSameFamily):
     def sample(self, sample_shape: Any = torch.Size(), generator: torch.Generator | None = None) -> Tensor:  # noqa: B008
         """Points, each of one component.
 
-        Args:
-            sample_shape: Shape in front of the batch.
-            generator: Where the numbers come from; torch's global generator if not given.
-
         Example:
             >>> from horoball.geometry import PoincareBall
             >>> components = WrappedNormal(torch.zeros(3, 2), torch.ones(3, 1), PoincareBall(1.0))

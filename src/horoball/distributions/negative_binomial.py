@@ -71,10 +71,6 @@ class NegativeBinomial(Distribution):
     def sample(self, sample_shape: Any = (), generator: torch.Generator | None = None) -> Tensor:
         """Counts: Poisson's with a rate from the gamma distribution of mean μ and shape r.
 
-        Args:
-            sample_shape: Shape in front of the batch.
-            generator: Where the numbers come from; torch's global generator if not given.
-
         Example:
             >>> NegativeBinomial(torch.zeros(2), torch.zeros(2)).sample((5,)).shape
             torch.Size([5, 2])
@@ -196,10 +192,6 @@ class ZeroInflated(Distribution):
     @torch.no_grad()
     def sample(self, sample_shape: Any = (), generator: torch.Generator | None = None) -> Tensor:
         """Numbers of the base, some of them replaced by 0.
-
-        Args:
-            sample_shape: Shape in front of the batch.
-            generator: Where the numbers come from; torch's global generator if not given.
 
         Example:
             >>> zeros = torch.zeros(2)

@@ -178,10 +178,6 @@ class BallNormal(Reparameterized):
     ) -> tuple[Tensor, Tensor]:
         """Points and their log density, from the noise that made them.
 
-        Args:
-            sample_shape: Shape in front of the batch.
-            generator: Where the noise comes from; torch's global generator if not given.
-
         Returns:
             Points of shape (*sample, *batch, d) and log densities of shape (*sample, *batch).
 
@@ -201,11 +197,6 @@ class BallNormal(Reparameterized):
         generator: torch.Generator | None = None,
     ) -> tuple[Tensor, Tensor]:
         """Points and log q(z) − log p(z) there, whose mean is the divergence from a prior.
-
-        Args:
-            prior: p, a distribution on the ball.
-            sample_shape: Shape in front of the batch.
-            generator: Where the noise comes from; torch's global generator if not given.
 
         Returns:
             Points of shape (*sample, *batch, d) and numbers of shape (*sample, *batch).

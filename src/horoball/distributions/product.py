@@ -113,10 +113,6 @@ class ProductFamily:
 
     A network emits the locations of all factors, then the numbers of their scales, factor by factor.
 
-    Args:
-        family: The family on each factor.
-        space: The product.
-
     Example:
         >>> from horoball import WrappedNormal
         >>> family = ProductFamily(WrappedNormal, ProductSpace("H2xE3"))

@@ -382,10 +382,6 @@ class HyperbolicRadius(Reparameterized):
 
         The paper rejects proposals, which takes a loop; one of its two simple proposals is no bound [errata:6].
 
-        Args:
-            sample_shape: Shape in front of the batch.
-            generator: Where the noise comes from; torch's global generator if not given.
-
         Example:
             >>> HyperbolicRadius(3, torch.ones(4), PoincareBall(1.0)).rsample((2,)).shape
             torch.Size([2, 4])

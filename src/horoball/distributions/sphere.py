@@ -101,10 +101,6 @@ class HypersphericalUniform(Reparameterized):
     def rsample(self, sample_shape: Any = torch.Size(), generator: torch.Generator | None = None) -> Tensor:  # noqa: B008
         """Directions of standard normal vectors; there is nothing to differentiate.
 
-        Args:
-            sample_shape: Shape in front of the batch.
-            generator: Where the noise comes from; torch's global generator if not given.
-
         Example:
             >>> HypersphericalUniform(2, (4,)).rsample((3,)).shape
             torch.Size([3, 4, 2])
@@ -219,10 +215,6 @@ class VonMisesFisher(Distribution):
     @torch.no_grad()
     def sample(self, sample_shape: Any = torch.Size(), generator: torch.Generator | None = None) -> Tensor:  # noqa: B008
         """Directions by the rejection of Wood (1994): the cosine to the mean, then a uniform direction beside it.
-
-        Args:
-            sample_shape: Shape in front of the batch.
-            generator: Where the numbers come from; torch's global generator if not given.
 
         Example:
             >>> VonMisesFisher(torch.ones(4, 3)).sample((2,)).shape

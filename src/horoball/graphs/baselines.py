@@ -48,13 +48,6 @@ def common_neighbors(train: Graph, pairs: Tensor) -> Tensor:
 def adamic_adar(train: Graph, pairs: Tensor) -> Tensor:
     """Σ 1/log |N(w)| over common neighbors w: those that few nodes share count more.
 
-    Args:
-        train: The graph without the edges that were held out.
-        pairs: Node numbers, shape (k, 2).
-
-    Returns:
-        Scores in float64, shape (k,).
-
     Example:
         >>> adamic_adar(Graph.of([(0, 1), (1, 2), (2, 3)]), torch.tensor([[0, 2], [0, 3]]))
         tensor([1.4427, 0.0000], dtype=torch.float64)
@@ -68,13 +61,6 @@ def adamic_adar(train: Graph, pairs: Tensor) -> Tensor:
 def preferential_attachment(train: Graph, pairs: Tensor) -> Tensor:
     """|N(i)|·|N(j)|.
 
-    Args:
-        train: The graph without the edges that were held out.
-        pairs: Node numbers, shape (k, 2).
-
-    Returns:
-        Scores in float64, shape (k,).
-
     Example:
         >>> preferential_attachment(Graph.of([(0, 1), (1, 2), (2, 3)]), torch.tensor([[1, 2], [0, 3]]))
         tensor([4., 1.], dtype=torch.float64)
@@ -86,13 +72,6 @@ def shortest_path(train: Graph, pairs: Tensor) -> Tensor:
     """Minus the length of the shortest path; pairs that no path joins have the lowest score, −n.
 
     Costs one search of the graph for each node that stands in one column of the pairs, so it is for thousands of pairs.
-
-    Args:
-        train: The graph without the edges that were held out.
-        pairs: Node numbers, shape (k, 2).
-
-    Returns:
-        Scores in float64, shape (k,).
 
     Example:
         >>> shortest_path(Graph.of([(0, 1), (1, 2), (3, 4)]), torch.tensor([[0, 2], [0, 3]]))
@@ -118,13 +97,6 @@ def isolated_end(train: Graph, pairs: Tensor) -> Tensor:
     """Pairs with exactly one isolated end first, then by |N(i)| + |N(j)|.
 
     In a graph that was connected, a node without an edge misses one; its other end is likely to have many.
-
-    Args:
-        train: The graph without the edges that were held out.
-        pairs: Node numbers, shape (k, 2).
-
-    Returns:
-        Scores in float64, shape (k,).
 
     Example:
         >>> isolated_end(Graph.of([(0, 1), (1, 2)], nodes=5), torch.tensor([[1, 4], [0, 2], [3, 4]]))

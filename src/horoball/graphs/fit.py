@@ -37,11 +37,6 @@ class GraphObjective(nn.Module):
 
     over ordered pairs as Kipf & Welling (2016) have it, exactly or from sampled pairs; see Note [Sampled pairs].
 
-    Args:
-        model: The model.
-        graph: The graph that the encoder sees.
-        config: Settings of the training.
-
     Example:
         >>> from horoball.graphs import GraphConfig
         >>> graph = Graph.of([(0, 1), (1, 2), (2, 3)])

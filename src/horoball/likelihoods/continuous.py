@@ -23,10 +23,6 @@ _MIN_SCALE = 0.01  # of a learned standard deviation: a feature copied exactly w
 class Normal(Likelihood):
     """Normal with unit variance, or with one learned standard deviation per feature.
 
-    Args:
-        features: Number of features.
-        learn_scale: Whether the standard deviations are learned; they start at 1 and stay above 0.01.
-
     Example:
         >>> Normal(3)(torch.zeros(2, 3)).log_prob(torch.zeros(2, 3))
         tensor([-2.7568, -2.7568])
@@ -97,9 +93,6 @@ class LogNormal(Likelihood):
 
     "auto" chooses it for columns of a mixed table only.
 
-    Args:
-        features: Number of features.
-
     Example:
         >>> LogNormal(1)(torch.zeros(1)).log_prob(torch.tensor([1.0])).detach()
         tensor(-0.9189)
@@ -165,9 +158,6 @@ class VonMisesFisher(Likelihood):
     The length of a row does not matter: embeddings of texts, pictures or products are compared by their cosine. A
     decoded row is the mean of its distribution, which is the shorter the less sure its direction is. Never chosen by
     "auto": numbers do not say that only their direction counts.
-
-    Args:
-        features: Number of features, two or more.
 
     Example:
         >>> likelihood = VonMisesFisher(3)

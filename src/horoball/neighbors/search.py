@@ -37,11 +37,6 @@ _BLOCK = 65_536
 class Engine:
     """Lifted points in FAISS: a flat index without partitions, an inverted file with them.
 
-    Args:
-        lift: The lift of the points.
-        d: Their dimension.
-        partitions: Where to look for them.
-
     Example:
         >>> import torch
         >>> z = torch.tensor([[0.0, 1.0], [0.0, 3.0]])

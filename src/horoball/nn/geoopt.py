@@ -22,9 +22,6 @@ class GeooptBall(Manifold):
     Every vector of numbers is a point, so that nothing is projected or clamped, and the frames at points are
     orthonormal, so that the inner product is the plain one. For ball coordinates use `ball.to_ball`.
 
-    Args:
-        ball: The ball.
-
     Example:
         >>> import geoopt
         >>> ball = PoincareBall(1.0)

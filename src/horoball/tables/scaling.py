@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Self
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from horoball.geometry.kernels import bounded, may_hold
+from horoball.tables.mapped import Mapped
 from horoball.tables.numbers import check_finite
 from horoball.tables.outliers import RowSample, Spread, robust_spread
 from horoball.tables.table import Batch, Order, Table
@@ -212,11 +212,6 @@ def stored_scaler(tensors: Mapping[str, Tensor], features: int) -> Standardizer 
 def input_limit(scaler: Standardizer, low: Tensor, high: Tensor) -> float:
     """Up to where an encoder should see rows as they are: twice as far as any row of the fit, at least 10.
 
-    Args:
-        scaler: How rows are scaled.
-        low: Least value of each feature.
-        high: Largest value of each feature.
-
     Example:
         >>> input_limit(Standardizer(torch.zeros(1), torch.ones(1)), torch.tensor([-2.0]), torch.tensor([8.0]))
         16.0
@@ -224,12 +219,8 @@ def input_limit(scaler: Standardizer, low: Tensor, high: Tensor) -> float:
     return max(_NEAR, 2 * float(scaler(torch.stack((low, high))).abs().max()))
 
 
-class Standardized(Table):
+class Standardized(Mapped):
     """A table seen through a standardizer.
-
-    Args:
-        table: The table.
-        scaler: The standardizer.
 
     Example:
         >>> import numpy as np
@@ -241,40 +232,11 @@ class Standardized(Table):
     """
 
     def __init__(self, table: Table, scaler: Standardizer) -> None:
-        self.table, self.scaler = table, scaler
-        self.columns, self.labels, self.covariates = table.columns, table.labels, table.covariates
-        self.names, self.name_column = table.names, table.name_column
-        self.schema, self.kind = table.schema, table.kind
+        super().__init__(table)
+        self.scaler = scaler
 
-    @property
-    def rows(self) -> int:
-        """Number of rows."""
-        return self.table.rows
-
-    def read_labels(self) -> np.ndarray | None:
-        """The table's labels."""
-        return self.table.read_labels()
-
-    def read_names(self) -> Any:
-        """The table's names."""
-        return self.table.read_names()
-
-    def fingerprint(self) -> str:
-        """The table's: what it is scaled by follows from it."""
-        return self.table.fingerprint()
-
-    def shards(self, rows: int) -> list[Standardized]:
-        """The table's shards, standardized."""
-        return [Standardized(shard, self.scaler) for shard in self.table.shards(rows)]
-
-    def split(self, part: float, seed: int = 0) -> tuple[Table, Table | None]:
-        """The table's split, standardized."""
-        train, held = self.table.split(part, seed)
-        return Standardized(train, self.scaler), None if held is None else Standardized(held, self.scaler)
-
-    def steps(self, order: Order) -> int:
-        """Number of steps of an epoch."""
-        return self.table.steps(order)
+    def _of(self, table: Table) -> Self:
+        return type(self)(table, self.scaler)
 
     def batches(self, order: Order) -> Iterator[Batch]:
         """Standardized batches."""
@@ -283,5 +245,4 @@ class Standardized(Table):
 
     def blocks(self, rows: int = 65536) -> Iterator[Tensor]:
         """Standardized rows in their own order."""
-        for block in self.table.blocks(rows):
-            yield self.scaler(block)
+        return map(self.scaler, self.table.blocks(rows))

@@ -236,11 +236,6 @@ def with_index(options: ReadOptions, names: list[str], where: str) -> ReadOption
 def choose(names: list[str], options: ReadOptions, where: str) -> Chosen:
     """The columns that are meant; refuses names that are not there, or there twice.
 
-    Args:
-        names: Names of the columns.
-        options: Which are meant.
-        where: What holds them, for messages.
-
     Example:
         >>> choose(["sku", "b", "kind", "a"], ReadOptions("kind", ids="sku"), "The file")
         Chosen(features=['b', 'a'], label='kind', ids='sku', name_column='sku')

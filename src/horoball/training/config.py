@@ -179,15 +179,7 @@ class FitRecord:
 
     @classmethod
     def from_json(cls, path: Path, header: dict[str, Any]) -> Self:
-        """The record in a checkpoint's header.
-
-        Args:
-            path: The checkpoint, for messages.
-            header: Its header.
-
-        Raises:
-            ValueError: There is no record of this kind, or it has missing, unknown or invalid fields.
-        """
+        """The record in a checkpoint's header."""
         said = header.get("record")
         if not isinstance(said, dict) or not isinstance(said.get("model"), dict):
             raise ValueError(f"{path} holds weights without a description of their model. Point to a run's own folder.")
@@ -212,12 +204,7 @@ class FitRecord:
         return replace(self, **changes)
 
     def check_resumes(self, folder: Path, old: FitRecord) -> None:
-        """Refuse to resume a run of other data, of another model, or with another loss.
-
-        Args:
-            folder: The folder of the run, for messages.
-            old: The record found there.
-        """
+        """Refuse to resume a run of other data, of another model, or with another loss."""
         if type(old) is not type(self):
             raise ValueError(
                 f"{folder} holds the run of a {old.KIND}. Choose another folder, or resume it with "

@@ -71,10 +71,6 @@ def stored_history(lines: Any, wanted: Sequence[str] = SHOWN) -> list[dict[str, 
 
     A line is a dict from names to finite numbers: it is written to `metrics.jsonl` again when a run goes on.
 
-    Args:
-        lines: What a checkpoint has as history.
-        wanted: Metrics that every epoch must have.
-
     Example:
         >>> stored_history([{"epoch": 1.0, "loss": 3.0}], ["loss"])
         [{'epoch': 1.0, 'loss': 3.0}]
@@ -150,14 +146,6 @@ def save(
     record: FitRecord | None,
 ) -> None:
     """Write the metrics, and a checkpoint to resume from.
-
-    Args:
-        folder: Folder of the run.
-        state: Current state of the run.
-        objective: The objective, with all weights.
-        optimizer: The optimizer, before the engine wraps it.
-        extra: Tensors to store with the weights.
-        record: Record of the fit.
 
     Example:
         >>> import tempfile

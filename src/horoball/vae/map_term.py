@@ -17,7 +17,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator
 from itertools import count
-from typing import Any, cast
+from typing import Any, Self, cast
 
 import numpy as np
 import torch
@@ -27,6 +27,7 @@ from torch import Tensor
 from horoball.devices import resolved
 from horoball.geometry.random import generator_for
 from horoball.tables.geodesics import neighbor_graph, shortest_paths
+from horoball.tables.mapped import Mapped
 from horoball.tables.table import ArrayTable, Batch, Order, Table, held_out
 from horoball.training.config import TrainConfig
 from horoball.training.progress import counted
@@ -107,38 +108,15 @@ def _drawn(table: Table, rng: np.random.Generator) -> Tensor:
     return torch.cat(parts)
 
 
-class SampledTable(Table):
+class SampledTable(Mapped):
     """A table whose batches bring what a term of a map compares rows with, found by a sample."""
 
     def __init__(self, table: Table, beside: Points) -> None:
-        self.table, self.beside = table, beside
-        self.columns, self.covariates, self.schema = table.columns, table.covariates, table.schema
+        super().__init__(table)
+        self.beside = beside
 
-    @property
-    def rows(self) -> int:
-        """Number of rows."""
-        return self.table.rows
-
-    def fingerprint(self) -> str:
-        """The table's: the sample follows from it."""
-        return self.table.fingerprint()
-
-    def shards(self, rows: int) -> list[Any]:
-        """The table's shards, with the same sample."""
-        return [SampledTable(shard, self.beside) for shard in self.table.shards(rows)]
-
-    def split(self, part: float, seed: int = 0) -> tuple[Table, Table | None]:
-        """The table's split, with the same sample."""
-        train, held = self.table.split(part, seed)
-        return SampledTable(train, self.beside), None if held is None else SampledTable(held, self.beside)
-
-    def steps(self, order: Order) -> int:
-        """Number of steps of an epoch."""
-        return self.table.steps(order)
-
-    def blocks(self, rows: int = 65536) -> Iterator[Tensor]:
-        """The table's rows."""
-        return self.table.blocks(rows)
+    def _of(self, table: Table) -> Self:
+        return type(self)(table, self.beside)
 
     def batches(self, order: Order) -> Iterator[Batch]:
         """The table's batches with what the term of a map needs."""

@@ -65,11 +65,6 @@ class MixturePrior(nn.Module):
 class VampPrior(nn.Module):
     """p(z) = Σ π_k q(z | u_k): the mean of the posteriors of learned rows u_k, which start at rows of the data.
 
-    Args:
-        manifold: The space.
-        encoder: The model's encoder.
-        components: How many rows there are.
-
     Example:
         >>> from horoball import PoincareBall
         >>> from horoball.vae.encoder import Encoder
