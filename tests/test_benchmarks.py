@@ -1,9 +1,11 @@
+import os
+import shutil
 from pathlib import Path
 
 import pytest
 import torch
 
-from benchmarks import check, guard, likelihoods, trees
+from benchmarks import check, guard, likelihoods, page, trees
 from benchmarks.table import Row, markdown, worst
 from tests.late import late
 
@@ -28,6 +30,16 @@ def test_the_cost_of_a_check_is_printed(capsys: pytest.CaptureFixture[str]) -> N
         "mixed, with gaps",
         "start of the program alone",
     ]
+
+
+def test_the_size_and_the_times_of_a_page_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    if not (os.environ.get("HOROBALL_CHROMIUM") or shutil.which("chromium") or shutil.which("chromium-browser")):
+        pytest.skip("No Chromium was found. Install one, or name it in HOROBALL_CHROMIUM.")
+    page.main(["--rows", "200", "--many", "400"])
+    measured = [float(line.split("|")[3]) for line in capsys.readouterr().out.splitlines()[2:]]
+    assert len(measured) == 6
+    assert all(number > 0 for number in measured)
 
 
 def test_quick_stability_run_counts_nothing(capsys: pytest.CaptureFixture[str]) -> None:

@@ -72,33 +72,68 @@ function differencesOfShares(column, rows) {
 
 // The words of texts: of each text the numbers of its words, for words that several rows have.
 const LETTERS = 400; // of a text that are read
-function wordsOf(texts, countOf) {
+const TEXTS_AT_ONCE = 500;
+function* wordsOf(texts, countOf) {
   const seen = new Map();
   const split = (text) => new Set(text.slice(0, LETTERS).toLowerCase().match(/\p{L}[\p{L}\p{N}'’-]{2,}/gu));
-  texts.forEach((text, t) => {
-    for (const word of split(text)) seen.set(word, (seen.get(word) || 0) + countOf(t));
-  });
+  for (let t = 0; t < texts.length; t++) {
+    for (const word of split(texts[t])) seen.set(word, (seen.get(word) || 0) + countOf(t));
+    if (t % TEXTS_AT_ONCE === 0) yield;
+  }
   const least = Math.max(3, n / 1000);
   const kept = [...seen].filter(([, count]) => count >= least && count < n).sort((a, b) => b[1] - a[1]).slice(0, 3000);
   const number = new Map(kept.map(([word], k) => [word, k]));
   const [start, ids] = [new Uint32Array(texts.length + 1), []];
-  texts.forEach((text, t) => {
-    if (number.size) for (const word of split(text)) if (number.has(word)) ids.push(number.get(word));
+  for (let t = 0; t < texts.length; t++) {
+    if (number.size) for (const word of split(texts[t])) if (number.has(word)) ids.push(number.get(word));
     start[t + 1] = ids.length;
-  });
+    if (t % TEXTS_AT_ONCE === 0) yield;
+  }
   return { list: kept, start, ids: Uint32Array.from(ids) };
 }
 
 // Of names, and of columns of texts that are no categories.
-let wordy = null;
-function textSources() {
-  if (wordy) return wordy;
-  wordy = columns.filter((column) => column.kind === "text").map((column) => {
+function* readTexts() {
+  const found = [];
+  for (const column of columns.filter(({ kind }) => kind === "text")) {
     const many = counts(column);
-    return { name: column.name, at: column.get, words: wordsOf(column.categories, (t) => many[t]) };
-  });
-  if (names) wordy.push({ name: "name", at: (i) => i, words: wordsOf(names, () => 1) });
-  return (wordy = wordy.filter((source) => source.words.list.length));
+    found.push({ name: column.name, at: column.get, words: yield* wordsOf(column.categories, (t) => many[t]) });
+  }
+  if (names) found.push({ name: "name", at: (i) => i, words: yield* wordsOf(names, () => 1) });
+  return found.filter(({ words }) => words.list.length);
+}
+
+// Texts are read part by part while nothing else is to do, and what is left when it is asked for.
+let wordy = null;
+const reading = readTexts();
+function readOn() {
+  const { done, value } = reading.next();
+  if (done) wordy = value;
+}
+function textSources() {
+  while (!wordy) readOn();
+  return wordy;
+}
+
+// What a first card needs of all rows, found while nothing else is to do.
+function* ofAllRows() {
+  for (const column of compared) {
+    if (column.kind === "number") wholeOf(column);
+    else counts(column);
+    yield;
+  }
+  while (!wordy) yield readOn();
+}
+
+function prepareCards() {
+  const steps = ofAllRows();
+  const idle = window.requestIdleCallback || ((work) => setTimeout(work, 50, { timeRemaining: () => 10 })); // not in all browsers
+  const work = (deadline) => {
+    let over = false;
+    while (!over && deadline.timeRemaining() > 1) over = steps.next().done;
+    if (!over) idle(work);
+  };
+  idle(work);
 }
 
 function differencesOfWords({ name, at, words: { list, start, ids } }, rows) {

@@ -54,6 +54,7 @@ function start() {
   new ResizeObserver(resize).observe(stage);
   if (meta.images) sheetOf(0);
   if (hasDisc) setTimeout(() => (kdTree ||= buildTree()), 200); // before the first hover needs it
+  prepareCards();
 }
 
 // From its beginning, though the focus goes to the button at its end.
