@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import pickle
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -90,12 +92,23 @@ def test_spark_maps_them(folder: Path) -> None:
         spark.stop()
 
 
-def test_ray_maps_them(folder: Path, tmp_path: Path) -> None:
+def test_ray_maps_them_and_survives_a_killed_actor(folder: Path, tmp_path: Path) -> None:
     ray: Any = pytest.importorskip("ray")
     pytest.importorskip("ray.data")
+    killed = tmp_path / "killed"
+
+    class Dying(Embedder):
+        """The first actor that has rows ends, as if its machine had."""
+
+        def __call__(self, batch: Any) -> Any:
+            if not killed.exists():
+                killed.touch()
+                os.kill(os.getpid(), signal.SIGKILL)
+            return super().__call__(batch)
+
     ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
     try:
-        for made, file in ((Embedder, "z"), (Placer, "places")):
+        for made, file in ((Dying, "z"), (Placer, "places")):
             rows = ray.data.read_parquet(str(folder / "rows.parquet"), override_num_blocks=6)
             mapped = rows.map_batches(
                 made,
@@ -106,5 +119,6 @@ def test_ray_maps_them(folder: Path, tmp_path: Path) -> None:
             )
             mapped.write_parquet(str(tmp_path / file))
             same(pq.read_table(tmp_path / file), pq.read_table(folder / f"{file}.parquet"), bits=False)
+        assert killed.exists()
     finally:
         ray.shutdown()

@@ -233,6 +233,7 @@ class GraphOptions(TypedDict, total=False):
     seed: _Seed
 
 
+OPTIONS_FILE = "run.toml"  # what the command was told, beside the model
 MAX_LEAVES = 2_000  # rows that are leaves themselves; of more, micro-clusters are
 
 

@@ -37,7 +37,7 @@ from horoball.viewer import view
 from tests.commands import done, refused
 
 FAST = ["--quiet", "--hidden", "8", "--max-epochs", "2", "--batch-size", "32"]
-DATA = {"data", "edges", "features", "run"}  # arguments that are read, which may be of any kind of URL
+DATA = {"data", "features", "run"}  # arguments that are read, which may be of any kind of URL
 
 
 @pytest.fixture(scope="module")
@@ -50,6 +50,7 @@ def there(tmp_path_factory: pytest.TempPathFactory) -> Path:
     frame.loc[3, "b"] = np.nan
     frame.to_csv(folder / "gaps.csv", index=False)
     frame.fillna(0.0).to_csv(folder / "rows.csv", index=False)
+    (folder / "options.toml").write_text("dim = 3\nmax_epochs = 2\n")
     (folder / "names.txt").write_text("".join(f"n{i}\n" for i in range(60)))
     (folder / "edges.csv").write_text("child,parent\n" + "".join(f"n{i},n{(i - 1) // 2}\n" for i in range(1, 20)))
     nodes = pd.DataFrame({"node": [f"n{i}" for i in range(20)], "x": rng.normal(size=20), "y": rng.normal(size=20)})
@@ -81,7 +82,7 @@ def store(
 
 # The command → what each of its paths is given, and what else it is told. Names under "new" are what is written.
 CASES: list[tuple[str, dict[str, str], list[object]]] = [
-    ("fit", {"data": "rows.csv", "output": "new/run"}, FAST),
+    ("fit", {"data": "rows.csv", "config": "options.toml", "output": "new/run"}, FAST),
     ("check", {"data": "rows.csv"}, []),
     ("embed", {"run": "run", "data": "rows.csv", "output": "new/z.csv"}, []),
     ("embed", {"run": "run", "data": "rows.csv", "output": "new/z.parquet"}, []),
@@ -99,10 +100,10 @@ CASES: list[tuple[str, dict[str, str], list[object]]] = [
     ("tree", {"run": "rows.csv", "output": "new/tree.html"}, ["--draws", 0, "--label", "kind"]),
     ("place", {"run": "run", "data": "rows.csv", "output": "new/places.csv"}, []),
     ("place", {"run": "run", "data": "rows.csv", "output": "new/places"}, ["--quiet"]),
-    ("graph fit", {"edges": "edges.csv", "output": "new/graph"}, ["--quiet", "--max-epochs", 2]),
+    ("graph fit", {"source": "edges.csv", "config": "options.toml", "output": "new/graph"}, ["--quiet"]),
     (
         "graph fit",
-        {"edges": "edges.csv", "features": "nodes.csv", "output": "new/graph"},
+        {"source": "edges.csv", "features": "nodes.csv", "output": "new/graph"},
         ["--quiet", "--max-epochs", 2, "--id", "node"],
     ),
     ("graph evaluate", {"run": "graph"}, []),
@@ -133,7 +134,9 @@ def paths_of(command: Callable[..., None]) -> dict[str, Any]:
     return {
         name: next((each for each in getattr(hint, "__metadata__", ()) if hasattr(each, "parser")), None)
         for name, hint in hints.items()
-        if "Path" in str(hint) or name in DATA
+        if "Path" in str(hint)
+        or name in DATA
+        or getattr(getattr(hint, "__metadata__", (0,))[0], "metavar", 0) == "edges"
     }
 
 
@@ -211,7 +214,7 @@ def test_other_urls_are_refused_before_any_work(
     for place in ("horoball.vae.run.Run.load", "horoball.graphs.run.GraphRun.load"):
         monkeypatch.setattr(place, None)
     ending = Path(paths["output"]).suffix
-    paths = paths | {"output": bad + ending}
+    paths = {path: value for path, value in paths.items() if path != "config"} | {"output": bad + ending}
     said = refused(*given(name, paths, more, lambda value: value if "://" in value else str(tmp_path / value)))
     assert "secret" not in said
     assert "URL" in said or "credentials" in said or "no name" in said or "another machine" in said

@@ -24,7 +24,9 @@ from horoball.cli.arguments import (
     reading,
     takes_options,
 )
+from horoball.cli.config import Config, write_options
 from horoball.cli.console import (
+    FIRST,
     PLUGIN_HELP,
     app,
     command_line,
@@ -100,6 +102,7 @@ def _settings(record: TableRecord) -> dict[str, Any]:
 @reports_errors
 @takes_options(FitOptions)
 def fit(
+    context: typer.Context,
     data: Data,
     output: Annotated[
         Path, typer.Option("--output", "-o", help="Folder for checkpoints and the fitted model.", **IS_PATH)
@@ -126,6 +129,7 @@ def fit(
     quiet: Quiet = False,
     logger: Loggers = None,
     tensorboard: Annotated[bool, typer.Option("--tensorboard", help="The same as --logger tensorboard.")] = False,
+    config: Config = None,
 ) -> None:
     """Fit a model to a table.
 
@@ -151,14 +155,16 @@ def fit(
         how["layer"], how["batch"] = layer or "auto", batch or ()
         table = read(data, label, **how)
         say_columns(table)
-        model, config = table_fit(table, **options)
+        model, training = table_fit(table, **options)
         progress: Progress = Silent() if quiet else shown(console)
         names: dict[str, Any] = {"label": label, "ids": id_}
         try:
-            run = train(table, model, config, output, hooks=hooks, resume=resume, progress=progress, **names)
+            run = train(table, model, training, output, hooks=hooks, resume=resume, progress=progress, **names)
         except Interrupted as stopped:
             raise KeyboardInterrupt(f"{stopped} Resume with the same command and --resume.") from None
         except KeyboardInterrupt:
             raise KeyboardInterrupt("Stopped before training began: nothing was written to resume from.") from None
+        if FIRST:
+            write_options(context, output)
     show_run(run, output, kinds=False)
     say(f"Next: {command_line('horoball', 'view', output, data, '-o', 'map.html')}")

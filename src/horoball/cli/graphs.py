@@ -20,7 +20,8 @@ from horoball.cli.arguments import (
     save_page,
     takes_options,
 )
-from horoball.cli.console import Commands, app, console, log_to_console, print_table, reports_errors, say
+from horoball.cli.config import Config, write_options
+from horoball.cli.console import FIRST, Commands, app, console, log_to_console, print_table, reports_errors, say
 from horoball.options import GraphOptions
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ GraphFolder = Annotated[Path, typer.Argument(help="The folder that `horoball gra
 @reports_errors
 @takes_options(GraphOptions)
 def fit_graph(
+    context: typer.Context,
     source: Annotated[
         str, typer.Argument(metavar="edges", help="Edges: .csv, .tsv, .parquet, .npz, or lines of two node ids.")
     ],
@@ -85,6 +87,7 @@ def fit_graph(
     resume: Resume = False,
     quiet: Quiet = False,
     logger: Loggers = None,
+    config: Config = None,
 ) -> None:
     """Fit a model to a graph.
 
@@ -111,13 +114,15 @@ def fit_graph(
         drawn = int(non_edges)
     known = None if features is None else read(features, kind="numbers", ids=id_)
     graph = read_graph(source, known, directed=directed, comment=comment)
-    model, config = graph_fit(graph, **options)
+    model, training = graph_fit(graph, **options)
     progress = Silent() if quiet else shown(console)
     try:
         more: dict[str, Any] = {"resume": resume, "progress": progress, "hooks": hooks}
-        run = train_graph(graph, model, config, output, test=test, non_edges=drawn, **more)
+        run = train_graph(graph, model, training, output, test=test, non_edges=drawn, **more)
     except Interrupted as stopped:
         raise KeyboardInterrupt(f"{stopped} Resume with the same command and --resume.") from None
+    if FIRST:
+        write_options(context, output)
     _show(run, output)
 
 

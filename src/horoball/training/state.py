@@ -20,6 +20,7 @@ import torch
 from torch import Tensor
 
 from horoball.geometry.manifold import curvatures
+from horoball.options import OPTIONS_FILE
 from horoball.storage.checkpoint import (
     check_fields,
     check_tensors,
@@ -97,7 +98,7 @@ def stored_history(lines: Any, wanted: Sequence[str] = SHOWN) -> list[dict[str, 
 
 LAST, BEST, METRICS, FINAL = "last.safetensors", "best.safetensors", "metrics.jsonl", "model.safetensors"
 GRAPH, PLACES = "graph.safetensors", "places.safetensors"  # of a graph, and of the groups of a tree
-RUN_FILES = (LAST, BEST, METRICS, FINAL, GRAPH, PLACES)
+RUN_FILES = (LAST, BEST, METRICS, FINAL, GRAPH, PLACES, OPTIONS_FILE)
 _DIGEST = 32  # characters
 _LINE = 1 << 16  # bytes of the metrics of one epoch, at most
 
