@@ -61,7 +61,7 @@ class ResumedHooksWarning(UserWarning):
 class Hooks(NamedTuple):
     """What a fit takes from outside.
 
-    Args:
+    Attributes:
         callbacks: Objects that are called at the start and end of training, of its epochs and of its steps.
         loggers: Loggers of Lightning, for the metrics of every epoch.
         optimizer: What makes the optimizer, where its name in the settings does not.
