@@ -196,9 +196,12 @@ class Block(NamedTuple):
 
 def blocks(text: str) -> Iterator[Block]:
     """Python in fences, with or without prompts; other fences are opened and closed here too."""
-    for fence in re.finditer(r"^```(\w*)[^\n]*\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
+    for fence in re.finditer(r"^```( \{ \.python \}|\w*)[^\n]*\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
         if fence[1] in ("python", "pycon"):
             yield Block(text.count("\n", 0, fence.start(2)), fence[2])
+        elif fence[1] == " { .python }":  # a file that the page shows; its text is no Python for ruff
+            path = ROOT / fence[2].removeprefix('--8<-- "').removesuffix('"\n')
+            yield Block(text.count("\n", 0, fence.start(2)), path.read_text(encoding="utf-8"))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -55,7 +55,7 @@ def load_plugins() -> None:
 
 
 def import_plugin(name: str) -> None:
-    """Import a module, or a file that ends in .py, that the person who runs a command has named.
+    """Import a module, or a file that ends in .py, that the person who runs a command has named; once, if named again.
 
     Neither a run's folder nor a data file is ever asked for such a name.
 
@@ -71,6 +71,8 @@ def import_plugin(name: str) -> None:
             return
         module = name.rpartition("/")[2].removesuffix(".py")
         spec = importlib.util.spec_from_file_location(module, name)
+        if spec is not None and getattr(sys.modules.get(module), "__file__", None) == spec.origin:
+            return
         if spec is None or spec.loader is None or module in sys.modules:
             raise ImportError(f"a module {module!r} is there already" if module in sys.modules else "it is no module")
         sys.modules[module] = importlib.util.module_from_spec(spec)

@@ -143,3 +143,26 @@ def test_a_curvature_that_is_none_is_refused(c: float) -> None:
     for given_ in (c, torch.tensor(c, dtype=torch.float64)):
         with pytest.raises(ValueError, match="expects c >= 0"):
             PoincareBall(given_)
+
+
+@pytest.mark.parametrize("d", [1, 2, 3, 5])
+def test_a_rotated_normal_has_its_first_axis_along_its_mean(d: int) -> None:
+    outputs = torch.randn(40, WrappedNormal.network_size(d, "rotated"), generator=torch.Generator().manual_seed(d))
+    outputs = outputs.double()
+    outputs[0, :d] = 0  # of which no direction is known
+    outputs[1, :d] = torch.eye(d)[0] * -3
+    q = WrappedNormal.from_network(outputs, d, PoincareBall(1.0), "rotated")
+    sigma = torch.nn.functional.softplus(outputs[:, d:]) + 1e-5
+    for mean, scale, factor in zip(outputs[:, :d], sigma, q.scale_tril, strict=True):
+        e = torch.eye(d, dtype=torch.float64)
+        x = -e[0] if mean[0] < 0 else e[0]
+        y = mean / mean.norm() if mean.norm() > 0 else x
+        across = y - (x @ y) * x  # the plane is that of x and of this
+        generator = torch.outer(across, x) - torch.outer(x, across)
+        angle = torch.atan2(across.norm(), x @ y)
+        rotation = torch.linalg.matrix_exp(generator / across.norm().clamp_min(1e-300) * angle)
+        torch.testing.assert_close(factor @ factor.T, rotation @ torch.diag(scale**2) @ rotation.T)
+        torch.testing.assert_close(y @ factor @ factor.T @ y, scale[0] ** 2)
+    assert torch.equal(q.scale_tril, q.scale_tril.tril())
+    z, log_q = q.rsample_and_log_prob((3,), torch.Generator().manual_seed(0))
+    torch.testing.assert_close(q.log_prob(z), log_q)

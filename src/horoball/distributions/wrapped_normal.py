@@ -46,7 +46,7 @@ class WrappedNormal(BallNormal):
     """
 
     name = "wrapped"
-    scales = ("isotropic", "diagonal", "full")
+    scales = ("isotropic", "diagonal", "full", "rotated")
     arg_constraints = {  # noqa: RUF012
         "loc": constraints.real,
         "scale": constraints.positive,
@@ -100,11 +100,18 @@ class WrappedNormal(BallNormal):
     def network_size(cls, d: int, scale: str = "isotropic") -> int:
         """Numbers for the location, then 1, d or d(d + 1)/2 for the scale."""
         cls.check_scale(scale)
-        return d + {"isotropic": 1, "diagonal": d, "full": d * (d + 1) // 2}[scale]
+        return d + {"isotropic": 1, "full": d * (d + 1) // 2}.get(scale, d)
 
     @classmethod
     def from_network(cls, outputs: Tensor, d: int, ball: PoincareBall, scale: str = "isotropic") -> BallNormal:
-        """One scale, as in the paper, one for each axis, or a Cholesky factor with free numbers below its diagonal."""
+        """One scale, as in the paper, one for each axis, or a Cholesky factor with free numbers below its diagonal.
+
+        Axes that are "rotated" are the mean's own: Σ = R diag(σ²) Rᵀ with the rotation R of e₁ to μ/|μ|, in their plane
+        (RoWN, Cho et al. 2022) [eq:rotated_wrapped_normal].
+        """
+        if scale == "rotated":
+            loc, raw = outputs.split((d, d), -1)
+            return cls(loc, ball=ball, scale_tril=_rotated_factor(loc, positive(raw)), validate_args=False)
         if scale != "full":
             return super().from_network(outputs, d, ball, scale)  # the shape of the scale says which
         loc, diagonal, below = outputs.split((d, d, outputs.shape[-1] - 2 * d), -1)
@@ -221,6 +228,24 @@ class WrappedNormal(BallNormal):
         else:
             volume = _expected_log_sinhc(u)
         return plain + ((d - 1) * volume).to(plain.dtype)
+
+
+def _rotated_factor(loc: Tensor, scale: Tensor) -> Tensor:
+    """L with LLᵀ = R diag(σ²) Rᵀ: the first axis lies along the mean.
+
+    R = I + A + A²/(1 + ⟨x, y⟩) with A = yxᵀ − xyᵀ and y = μ/|μ| is the rotation from x = ±e₁, whichever is nearer to μ,
+    to y, in their plane. Where μ is 0 nothing is rotated.
+    """
+    d = loc.shape[-1]
+    unit = torch.eye(d, dtype=loc.dtype, device=loc.device)
+    x = torch.where(loc[..., :1] < 0, -unit[0], unit[0])
+    norm = torch.linalg.vector_norm(loc, dim=-1, keepdim=True)
+    y = torch.where(norm > 0, loc / torch.where(norm > 0, norm, 1.0), x)
+    turn = y.unsqueeze(-1) * x.unsqueeze(-2) - x.unsqueeze(-1) * y.unsqueeze(-2)
+    rotation = unit + turn + turn @ turn / (1 + (x * y).sum(-1)).unsqueeze(-1).unsqueeze(-1)
+    # (R diag σ)ᵀ = QL*: a Cholesky factorization of the product would lose half of the digits.
+    upper = torch.linalg.qr((rotation * scale.unsqueeze(-2)).mT).R
+    return upper.mT * torch.where(upper.diagonal(dim1=-2, dim2=-1) < 0, -1.0, 1.0).unsqueeze(-2)
 
 
 def _expected_log_sinhc(u: Tensor) -> Tensor:

@@ -33,7 +33,9 @@ from horoball.storage.stores import StorePath
 OPTIMIZERS: Registry[type] = Registry("optimizer")
 SCHEDULERS: Registry[type] = Registry("scheduler")
 LOGGERS: Registry[type] = Registry("logger")
-register_optimizer, register_scheduler, register_logger = OPTIMIZERS.register, SCHEDULERS.register, LOGGERS.register
+register_optimizer = OPTIMIZERS.register  # class decorators: fits find the class under its `name`
+register_scheduler = SCHEDULERS.register
+register_logger = LOGGERS.register
 _REGISTRIES: dict[str, Registry[type]] = {"optimizer": OPTIMIZERS, "scheduler": SCHEDULERS}
 
 _APART = (torch.optim.Optimizer, torch.optim.LBFGS, torch.optim.SparseAdam)  # takes many losses; wants sparse gradients

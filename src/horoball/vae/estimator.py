@@ -75,7 +75,8 @@ class PoincareVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TakesRows):
         prior: The same for the prior: "mixture", "vamp" or one of your own. A distribution of torch is taken for one of
             tangent coordinates.
         manifold: The same for the space: "product" or one of your own, which c and n_components may be passed on to.
-        scale: Structure of the posterior's scale: "isotropic", or "diagonal" or "full" if it is wrapped.
+        scale: Structure of the posterior's scale: "isotropic"; if it is wrapped, "diagonal", "full" or "rotated", whose
+            axes are the mean's own: the first leads away from the origin.
         hidden: Sizes of the encoder's hidden layers, or the size of one; the decoder has them in reverse. Larger layers
             fit finer structure, take longer and need more rows. "auto" uses two layers of 256 for maps, three
             from 8,000 rows on, and one of 200 otherwise. Useful: 32 to 600.
@@ -625,7 +626,7 @@ class PoincareVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TakesRows):
 
         run, table, index = self.run_checked(), self._table(X), index_of(X)
         shown = {} if labels is None else {run.label or "label": labels}
-        if columns is None and table.rows <= _SHOWN_ROWS:
+        if columns is None and table.rows <= _SHOWN_ROWS and not isinstance(X, Table):
             columns = {name: X[name] for name in (columns_of_frame(X) or [])[:_SHOWN]}
         named = index if names is None else names
         page = view_run(

@@ -185,7 +185,7 @@ class ModelConfig(Settings):
     c: float = 1.0
     learn_c: bool = False
     posterior: str = "riemannian"
-    scale: str = "isotropic"  # of the posterior; "diagonal" or "full" if it is wrapped
+    scale: str = "isotropic"  # of the posterior; others if it is wrapped
     encoder: str = "mlp"  # or a registered one with its settings; see `parts`
     prior: str = "normal"  # around the origin, or a registered one
     manifold: str = "ball"  # or a registered one
