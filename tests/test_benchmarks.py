@@ -29,6 +29,7 @@ def test_the_cost_of_a_check_is_printed(capsys: pytest.CaptureFixture[str]) -> N
         "numbers",
         "mixed, with gaps",
         "start of the program alone",
+        "100 rows, first start",
     ]
 
 

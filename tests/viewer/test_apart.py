@@ -75,6 +75,7 @@ def test_a_lasso_says_what_sets_its_rows_apart(open_map: Open) -> None:
     for part in ("What sets these rows apart", "length", "spreads", "kind: ", "points", "no test", "Typical rows"):
         assert part in text
     assert f"{values['length'][rows].mean():.4g}" in text
+    assert f"{round(values['x0'][rows].mean(), -1):,.0f}"[:-1] in text  # in so many digits that both means differ
     card.locator(".examples button").first.click()
     assert opened.get("horoball.view.pinned") in rows
     opened.shot("lasso")

@@ -14,7 +14,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import hypergeom
 
 _LEAST = 20  # one held-out row in so many is what does not fit
 _ALARM = 0.01  # p from which the groups are to be made anew
@@ -42,6 +41,8 @@ class Drift:
     @property
     def p(self) -> float:
         """Probability that so many or more do not fit if nothing has changed."""
+        from scipy.stats import hypergeom  # which takes most of a second to import, and only this needs it
+
         drawn = _least(self.held) + self.unfit - 1
         return float(hypergeom.sf(self.unfit - 1, self.held + self.rows, self.rows, drawn)) if self.unfit else 1.0
 

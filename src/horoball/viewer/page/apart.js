@@ -209,8 +209,16 @@ function nickname(rows) {
 
 const told = ({ column, here, rest, by }) =>
   column && column.kind === "number"
-    ? [...[here, rest].map((x) => column.said(column.date ? x : Number(x.toPrecision(4)))), `${signed(by, 1)} spreads`]
+    ? [...means(column, here, rest), `${signed(by, 1)} spreads`]
     : [percent(here), percent(rest), `${signed(100 * by, 0)} points`];
+
+// Two means in four digits, or in so many that they differ by two.
+function means(column, here, rest) {
+  const digits = Math.ceil(Math.log10(Math.max(Math.abs(here), Math.abs(rest)) / Math.abs(here - rest))) + 2;
+  if (column.date || !(digits > 4)) return [here, rest].map((x) => column.said(column.date ? x : Number(x.toPrecision(4))));
+  const form = { maximumSignificantDigits: Math.min(digits, 15) };
+  return [here, rest].map((x) => x.toLocaleString("en-GB", form).replace("-", "−"));
+}
 
 const NO_TEST =
   "This describes the rows and is no test: a branch or a group that was found from these columns differs in them by construction.";

@@ -43,7 +43,6 @@ function start() {
   box.setAttribute("aria-label", box.placeholder);
   renderer = hasDisc ? createRenderer(canvases.points) : null;
   element("failure").hidden = Boolean(renderer);
-  if (!renderer && !clades) return;
   fillPicker();
   showLegend();
   if (clades) startTree();
