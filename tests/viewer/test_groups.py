@@ -52,6 +52,14 @@ def test_a_click_right_after_leaving_the_tree_draws_the_chosen_branch_fully(leve
     assert [v for v in range(8) if opened.get(f"horoball.tree.strong({v})")] == [0, 1, 2, 3]
 
 
+def test_a_tree_with_groups_and_no_columns_is_colored_by_its_finest_groups(open_map: Open) -> None:
+    opened = open_map(view_tree(eight(), levels=[COARSE, FINE]), 1280, 800)
+    assert opened.get("document.getElementById('color').selectedOptions[0].text") == "level 2"
+    opened.page.fill("#search", "leaf 5")
+    opened.page.press("#search", "Enter")
+    assert opened.page.locator("#row dd button").all_inner_texts() == ["others, support 0.40", "third, support 0.80"]
+
+
 def test_branches_are_called_by_what_sets_them_apart(open_map: Open) -> None:
     columns = {"kind": ["fish"] * 4 + ["bird"] * 4, "weight": np.arange(8.0)}
     opened = open_map(view_tree(eight(), columns), 1280, 800)

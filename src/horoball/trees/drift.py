@@ -26,7 +26,7 @@ class Drift:
     Example:
         >>> drift = Drift(rows=1000, unfit=90, held=2000)
         >>> round(drift.expected, 1), f"{drift.p:.1g}", drift.anew
-        (50.0, '6e-05', True)
+        (50.0, '2e-05', True)
     """
 
     rows: int  # that are new

@@ -353,7 +353,9 @@ def tree_page(
     """`view` of a tree without a map."""
     n = tree.leaves if tree.leaf is None else len(tree.leaf)
     derived = False
-    if columns is None:
+    if columns is None and len(levels):
+        columns = {}  # colored by the finest groups, which have names
+    elif columns is None:
         group = tree.cut(min(_GROUPS, tree.leaves))
         group = group if tree.leaf is None else group[tree.leaf]
         columns = {"branch": [None if one < 0 else one for one in group.tolist()]}
@@ -362,4 +364,6 @@ def tree_page(
     payload.meta["n"] = n
     add_rows(payload, n, columns=columns, labels=labels, color=color, tree=tree, title=title, derived=derived)
     add_levels(payload, levels, n)
+    if not columns and color is None:
+        payload.meta["color"] = f"level {len(levels)}"
     return _finished(payload, labels, rows, details, None, tree, path)
