@@ -78,3 +78,12 @@ def test_other_files_are_refused(text: str, says: str, rows: Path, tmp_path: Pat
     assert not (tmp_path / "run").exists()
     gone = run("fit", rows, "--config", tmp_path / "none.toml", "-o", tmp_path / "run")
     assert gone.exit_code == 2
+
+
+def test_a_path_that_is_no_text_is_left_to_the_command_line(rows: Path, tmp_path: Path) -> None:
+    strange = tmp_path / b"r\xe9.csv".decode("utf-8", "surrogateescape")
+    rows.rename(strange)
+    done("fit", strange, "-o", tmp_path / "run", "--label", "kind", "--max-epochs", 1, "--hidden", 8, "--quiet")
+    text = (tmp_path / "run" / "run.toml").read_text(encoding="utf-8")
+    assert tomllib.loads(text)["label"] == "kind"
+    assert "# data is a path that is not text in UTF-8: give it on the command line" in text

@@ -71,7 +71,7 @@ def test_a_fit_leaves_a_run_and_says_what_it_is(edges: Path, tmp_path: Path) -> 
         2,
     ]
     assert json.loads(done("info", tmp_path / "run").stdout) == told
-    names = {"model.safetensors", "last.safetensors", "metrics.jsonl", "graph.safetensors"}
+    names = {"model.safetensors", "last.safetensors", "metrics.jsonl", "graph.safetensors", "run.toml"}
     assert {file.name for file in (tmp_path / "run").iterdir()} == names
     again = done("fit", edges, "-o", tmp_path / "again", *FAST, "--edges", "fermi_dirac", "--c", "learn")
     assert json.loads(again.stdout) | {"run": ""} == told | {"run": ""}

@@ -63,7 +63,7 @@ def write_options(context: typer.Context, folder: Path) -> None:
 
     told = {name: context.params[at] for name, at in _names(context).items() if _is_told(context, at)}
     lines = [f"# horoball {version('horoball')}: horoball {context.command.name} --config {OPTIONS_FILE} -o FOLDER"]
-    lines += [f"{name} = {_toml(value)}" for name, value in told.items()]
+    lines += [_line(name, value) for name, value in told.items()]
     write_whole(folder / OPTIONS_FILE, "\n".join(lines) + "\n", alone=False)
 
 
@@ -80,6 +80,16 @@ def _names(context: typer.Context) -> Mapping[str, str]:
 def _is_told(context: typer.Context, name: str) -> bool:
     source = context.get_parameter_source(name)
     return source is not None and source.name != "DEFAULT" and context.params.get(name) is not None
+
+
+def _line(name: str, value: Any) -> str:
+    """A line of the file; a path that is no text has no place in TOML, and is left to the command line."""
+    text = f"{name} = {_toml(value)}"
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return f"# {name} is a path that is not text in UTF-8: give it on the command line"
+    return text
 
 
 def _toml(value: Any) -> str:

@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from horoball.geometry.random import seed_from
+from horoball.graphs.curvature import CURVATURES, choose_curvature
 from horoball.graphs.graph import transitive_reduction
 from horoball.graphs.lineage import Lineage, Relatives, add_nodes, remove_nodes
 from horoball.graphs.model import GraphConfig
@@ -51,7 +52,8 @@ class PoincareGraphVAE(ShownInNotebooks, BaseEstimator):
     Args:
         n_components: Dimension of the ball. 2 or 3 draw a map; more dimensions hold more of the graph. Useful: 2 to 20.
         c: Minus the curvature of the ball. Larger values leave more room for branches near the rim; 0 is the Euclidean
-            model. Useful: 0.1 to 5, or "learn" to learn it, starting at 1.
+            model. Useful: 0.1 to 5, "learn" to learn it, starting at 1, or "auto" for 0 or 1, whichever has the better
+            bound: both are fitted, and `evidence_` has what each has for it.
         encoder: "free" learns a posterior for each node; "gcn", the paper's, computes it by two graph convolutions;
             "auto" is "gcn" for nodes with features and "free" otherwise.
         edges: Edge probability as a function of distance: "fermi_dirac", with learned radius and temperature, or
@@ -92,6 +94,7 @@ class PoincareGraphVAE(ShownInNotebooks, BaseEstimator):
         graph_: The graph.
         run_: The model with its graph and the record of the fit; `run_.history` has the metrics of every epoch.
         c_: Minus the curvature of the model.
+        evidence_: With c="auto", the bound of each curvature; see `horoball.graphs.curvature`.
 
     Example:
         >>> model = PoincareGraphVAE(max_epochs=20, random_state=0)
@@ -164,7 +167,7 @@ class PoincareGraphVAE(ShownInNotebooks, BaseEstimator):
             model, config = graph_fit(
                 graph,
                 d=self.n_components,
-                c=self.c,
+                c=CURVATURES[0] if self.c == "auto" else self.c,
                 encoder=self.encoder,
                 edges=self.edges,
                 posterior=self.posterior,
@@ -181,7 +184,12 @@ class PoincareGraphVAE(ShownInNotebooks, BaseEstimator):
                 device=self.device,
                 seed=seed_from(self.random_state),
             )
-            self._take(train_graph(graph, model, config, non_edges=self.non_edges, progress=progress, hooks=hooks))
+            options: dict[str, Any] = {"non_edges": self.non_edges, "progress": progress, "hooks": hooks}
+            if self.c == "auto":
+                run, self.evidence_ = choose_curvature(graph, model, config, **options)
+            else:
+                run = train_graph(graph, model, config, **options)
+            self._take(run)
         return self
 
     def fit_transform(self, X: Any, y: Any = None, *, features: Any = None) -> np.ndarray:
