@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 import signal
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,8 @@ import pytest
 from horoball.engines import Embedder, Placer
 from tests.commands import done
 
+# Spark and Ray use what they deprecate, and leave sockets to the garbage collector.
+WITH_THEIR_WARNINGS = pytest.mark.filterwarnings("ignore")
 KEYS = [f"k{i:04d}" for i in range(900)]
 
 
@@ -73,9 +76,11 @@ def test_columns_that_cannot_be_kept_are_refused(folder: Path) -> None:
         Embedder(folder / "run", keep=["z0"])(rows.append_column("z0", [KEYS]))
 
 
-def test_spark_maps_them(folder: Path) -> None:
+@WITH_THEIR_WARNINGS
+def test_spark_maps_them(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pyspark: Any = pytest.importorskip("pyspark.sql")
     types: Any = pytest.importorskip("pyspark.sql.pandas.types")
+    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
     spark = pyspark.SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
     try:
         frame = spark.read.parquet(str(folder / "rows.parquet")).repartition(4)
@@ -92,7 +97,11 @@ def test_spark_maps_them(folder: Path) -> None:
         spark.stop()
 
 
-def test_ray_maps_them_and_survives_a_killed_actor(folder: Path, tmp_path: Path) -> None:
+@WITH_THEIR_WARNINGS
+def test_ray_maps_them_and_survives_a_killed_actor(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RAY_raylet_start_wait_time_s", "300")  # of a crowded machine
     ray: Any = pytest.importorskip("ray")
     pytest.importorskip("ray.data")
     killed = tmp_path / "killed"
@@ -106,7 +115,8 @@ def test_ray_maps_them_and_survives_a_killed_actor(folder: Path, tmp_path: Path)
                 os.kill(os.getpid(), signal.SIGKILL)
             return super().__call__(batch)
 
-    ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
+    # Two for the actors, and two for those who read and write.
+    ray.init(num_cpus=4, include_dashboard=False, log_to_driver=False)
     try:
         for made, file in ((Dying, "z"), (Placer, "places")):
             rows = ray.data.read_parquet(str(folder / "rows.parquet"), override_num_blocks=6)
