@@ -58,6 +58,9 @@ def there(tmp_path_factory: pytest.TempPathFactory) -> Path:
     done("fit", folder / "gaps.csv", "-o", folder / "run", "--label", "kind", *FAST)
     done("tree", folder / "run", folder / "rows.csv", "-o", folder / "t.csv", "--draws", 0, "--levels", 2)
     (folder / "t.csv").unlink()
+    frame.fillna(0.0).assign(name=range(60)).to_csv(folder / "named.csv", index=False)
+    (folder / "some.txt").write_text("1\n2\n")
+    done("index", "build", folder / "run", folder / "named.csv", "-o", folder / "index", "--id", "name")
     done("graph", "fit", folder / "edges.csv", "-o", folder / "graph", "--directed", "--quiet", "--max-epochs", "2")
     return folder
 
@@ -100,6 +103,10 @@ CASES: list[tuple[str, dict[str, str], list[object]]] = [
     ("tree", {"run": "rows.csv", "output": "new/tree.html"}, ["--draws", 0, "--label", "kind"]),
     ("place", {"run": "run", "data": "rows.csv", "output": "new/places.csv"}, []),
     ("place", {"run": "run", "data": "rows.csv", "output": "new/places"}, ["--quiet"]),
+    ("index build", {"run": "run", "data": "rows.csv", "output": "new/index"}, []),
+    ("index search", {"index": "index", "run": "run", "data": "rows.csv", "output": "new/near.csv"}, ["-k", 2]),
+    ("index update", {"index": "index", "run": "run", "data": "named.csv"}, ["--id", "name"]),
+    ("index remove", {"index": "index", "names_file": "some.txt"}, []),
     ("graph fit", {"source": "edges.csv", "config": "options.toml", "output": "new/graph"}, ["--quiet"]),
     (
         "graph fit",
