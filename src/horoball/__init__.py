@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from horoball.geometry import PoincareBall
     from horoball.graphs import GraphVAE, PoincareGraphVAE
     from horoball.report.check import check, groups, tree
+    from horoball.training.hub import load
     from horoball.vae import VAE, PoincareVAE
     from horoball.viewer import View, view, view_run
 
@@ -53,6 +54,7 @@ __all__ = [
     "groups",
     "hierarchy",
     "likelihoods",
+    "load",
     "neighbors",
     "nn",
     "plotting",
@@ -79,6 +81,7 @@ _HOME = {
     "WrappedNormal": "distributions",
     "check": "report.check",
     "groups": "report.check",
+    "load": "training.hub",
     "tree": "report.check",
     "view": "viewer",
     "view_run": "viewer",

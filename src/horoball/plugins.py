@@ -272,6 +272,7 @@ _NEEDS = {  # optional packages: what needs them, and the extra that has them
     "anywidget": ("A widget needs anywidget", "notebook"),
     "faiss": ("Search needs FAISS", "search"),
     "geoopt": ("GeooptBall needs geoopt", "benchmarks"),
+    "huggingface_hub": ("The Hub needs huggingface_hub", "hub"),
     "matplotlib": ("Plots need matplotlib", "plot"),
     "networkx": ("A networkx graph needs networkx", "graph"),
     "openpyxl": ("Spreadsheets (.xlsx) need openpyxl", "excel"),

@@ -46,6 +46,8 @@ if TYPE_CHECKING:
 
 __all__: list[str] = []
 
+_MOST = 1 << 28  # bytes of a tree or a report
+
 
 @app.command()
 @reports_errors
@@ -230,6 +232,48 @@ def info(
         from horoball.vae.run import Run
 
         show_run(Run.load(run), run)
+
+
+@app.command()
+@reports_errors
+def push(
+    run: RunFolder,
+    repo: Annotated[str, typer.Argument(help="Name of the repository: owner/name.")],
+    tree: Annotated[
+        Path | None, typer.Option(help="A tree of the rows, .json of `horoball tree`: its verdict.", **IS_PATH)
+    ] = None,
+    report: Annotated[
+        Path | None, typer.Option(help="The numbers of `horoball report`, .json: its verdict.", **IS_PATH)
+    ] = None,
+    places: Annotated[
+        bool, typer.Option("--places", help="With the groups to place rows in; they hold rows of the fit.")
+    ] = False,
+    public: Annotated[bool, typer.Option("--public", help="Let everybody read a repository that is new.")] = False,
+) -> None:
+    """Upload a run to the Hugging Face Hub, with a card of its data, figures, verdict and limits.
+
+    Example: horoball push run my-name/cells --tree tree.json
+    """
+    import json
+
+    from horoball.storage.outputs import read_file
+    from horoball.training.hub import push as upload
+    from horoball.training.state import FINAL
+    from horoball.trees.record import tree_from_json
+    from horoball.vae.run import Run
+
+    notes = []
+    if tree is not None:
+        verdict = tree_from_json(read_file(tree, _MOST).decode()).verdict
+        notes += [] if verdict is None else [verdict.sentence]
+    if report is not None:
+        said = json.loads(read_file(report, _MOST))
+        words = said.get("words") if isinstance(said, dict) else None
+        if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+            raise ValueError(f"{report} holds no numbers of a report. Give the .json that `horoball report` wrote.")
+        notes += words
+    url = upload(run, repo, notes=notes, places=places, public=public)
+    print_table({"model": url, "run": str(run / FINAL), "data": Run.load(run).record.data})
 
 
 @app.command()

@@ -22,6 +22,7 @@ from horoball.storage.settings import called
 from horoball.storage.stores import located
 from horoball.training.config import TrainConfig
 from horoball.training.hooks import named_hooks
+from horoball.training.hub import OnHub
 from horoball.training.progress import watched
 from horoball.trees.grow import grow
 from horoball.trees.tree import Tree
@@ -46,7 +47,7 @@ def graph_tree(run: GraphRun, *, seed: int = 0, **options: Unpack[TreeOptions]) 
     return grow([latent_source([posterior])], None, np.random.default_rng(seed), **options)
 
 
-class PoincareGraphVAE(ShownInNotebooks, BaseEstimator):
+class PoincareGraphVAE(ShownInNotebooks, BaseEstimator, OnHub):
     """A variational graph auto-encoder on the Poincaré ball: from edges to coordinates of every node.
 
     Args:

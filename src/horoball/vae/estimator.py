@@ -25,6 +25,7 @@ from horoball.tables.table import Table
 from horoball.training.bounds import PRIOR_SHARE, iwae
 from horoball.training.config import TrainConfig
 from horoball.training.hooks import named_hooks
+from horoball.training.hub import OnHub
 from horoball.training.progress import watched
 from horoball.training.state import PLACES
 from horoball.vae.kinds import TABLES
@@ -49,7 +50,7 @@ _CHARTS = ("ball", "tangent")
 _SETTINGS = {name: setting for setting, name in _NAMES.items()}
 
 
-class PoincareVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TakesRows):
+class PoincareVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TakesRows, OnHub):
     """A variational auto-encoder whose latent space is the Poincaré ball, as a scikit-learn estimator.
 
     Args:
