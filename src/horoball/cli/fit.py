@@ -58,7 +58,8 @@ def show_run(run: Run, folder: Path, *, kinds: bool = True) -> None:
 
     record = run.record
     kept = run.kept
-    results: dict[str, Any] = {"run": str(folder), "rows": record.rows, "columns": len(run.columns)}
+    results: dict[str, Any] = {"run": str(folder), "data": record.data}
+    results |= {"rows": record.rows, "columns": len(run.columns)}
     described = {column.name: f"{column.kind}: {column.reason}" for column in record.columns_of.columns}
     results |= {"kinds": described} if described and kinds else {}
     results |= {"posterior": record.model.posterior, "d": record.model.d, **curvatures(run.model.ball)}
