@@ -49,7 +49,7 @@ function search() {
   const total = state.found.length + foundLeaves.length + foundGroups.length;
   const many = total >= MOST.ringed ? `${MOST.ringed.toLocaleString("en-GB")} or more` : total;
   if (box.value.trim()) {
-    if (!total) list.append(make("li", names ? "No such name" : "No such row", "hint"));
+    if (!total) list.append(make("li", names ? "No such name" : `No such row: they have numbers here, from 0 to ${n - 1}, and no names`, "hint"));
     say(`${many} found`);
   }
   open(Boolean(box.value.trim()));
