@@ -47,6 +47,7 @@ with tempfile.TemporaryDirectory() as folder:
     model = horoball.PoincareVAE(max_epochs=1, hidden=(4,), random_state=0).fit(x)
     z = model.transform(x)
     model.save(Path(folder) / "run")
+    slow = sorted({"sympy", "torch._dynamo"} & set(sys.modules))
     again = horoball.PoincareVAE.load(Path(folder) / "run").transform(x)
 imported = [name for name in sys.modules if name.partition(".")[0] == "horoball"]
 refused = {}
@@ -56,7 +57,8 @@ for module in pkgutil.walk_packages(horoball.__path__, "horoball."):
             import_module(module.name)
         except ImportError as error:
             refused[module.name] = str(error)
-print(json.dumps({"shape": z.shape, "same": (z == again).all().item(), "imported": imported, "refused": refused}))
+found = {"shape": z.shape, "same": (z == again).all().item(), "imported": imported, "slow": slow, "refused": refused}
+print(json.dumps(found))
 """
 
 
@@ -106,6 +108,10 @@ def test_a_fit_imports_a_part_of_the_package_and_nothing_of_graphs_and_cells(tol
     others = [name for name in told["imported"] if re.match(r"horoball\.(graphs|cells|viewer|report|cli)\b", name)]
     assert not others
     assert len(told["imported"]) <= MODULES, sorted(told["imported"])
+
+
+def test_a_fit_imports_neither_the_compiler_of_torch_nor_sympy(told: dict[str, Any]) -> None:
+    assert not told["slow"]
 
 
 def test_what_needs_an_extra_says_which(told: dict[str, Any]) -> None:

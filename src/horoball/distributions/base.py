@@ -17,7 +17,7 @@ from torch.nn.functional import logsigmoid
 
 from horoball.devices import has_float64
 from horoball.geometry.ball import PoincareBall
-from horoball.geometry.kernels import looks_ahead, wide
+from horoball.geometry.kernels import broadcast_shapes, looks_ahead, wide
 from horoball.geometry.random import global_seed
 
 
@@ -202,7 +202,7 @@ class BernoulliFeatures(Features):
         """Cross-entropy with its sign turned, summed over features."""
         h = self.base_dist.logits
         x = value if value.is_floating_point() else value.to(h.dtype)
-        usual = looks_ahead(h) and h.dtype == x.dtype and torch.broadcast_shapes(h.shape, x.shape) == h.shape
+        usual = looks_ahead(h) and h.dtype == x.dtype and broadcast_shapes(h.shape, x.shape) == h.shape
         return _CrossEntropy.apply(h, x) if usual else _brief_cross_entropy(h, x)
 
 

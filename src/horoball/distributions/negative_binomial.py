@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.distributions import Distribution, constraints
 from torch.nn.functional import logsigmoid, softplus
 
-from horoball.geometry.kernels import looks_ahead, may_hold, wide
+from horoball.geometry.kernels import broadcast_shapes, looks_ahead, may_hold, wide
 
 _THRESHOLD = 40.0  # above it log(1 + exp u) is u to the last digit of float64; torch's own is 20
 _LARGE = 1e4  # dispersion from which three terms of Stirling's series have all digits of float64
@@ -93,7 +93,7 @@ class NegativeBinomial(Distribution):
             self._validate_sample(value)
         log_mean, x = self.log_mean, value.to(self.log_mean.dtype)
         if log_mean.shape[-x.dim() :] != x.shape:  # beyond several points for each observation
-            shape = torch.broadcast_shapes(log_mean.shape, x.shape)
+            shape = broadcast_shapes(log_mean.shape, x.shape)
             log_mean, x = log_mean.expand(shape), x.expand(shape)
         if not looks_ahead(log_mean):
             return count_log_prob(wide(log_mean), wide(self.log_dispersion), wide(x)).sum(-1).to(log_mean.dtype)
@@ -222,7 +222,7 @@ class ZeroInflated(Distribution):
         """
         if self._validate_args:
             self._validate_sample(value)
-        x = value.to(self.log_mean.dtype).expand(torch.broadcast_shapes(self.log_mean.shape, value.shape))
+        x = value.to(self.log_mean.dtype).expand(broadcast_shapes(self.log_mean.shape, value.shape))
         log_mean, logits = self.log_mean.expand(x.shape), self.logits.expand(x.shape)
         each = torch.where(x == 0, self._log_zero(log_mean, logits), logsigmoid(-logits)).reshape(-1)
         # Numbers other than 0 are few in most tables; log Γ is taken of these only, in float64.

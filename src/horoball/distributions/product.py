@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.distributions import kl_divergence, register_kl
 
 from horoball.distributions.normal import BallNormal
+from horoball.geometry.kernels import broadcast_shapes
 from horoball.geometry.manifold import Manifold
 from horoball.geometry.product import ProductSpace
 
@@ -36,7 +37,7 @@ class ProductNormal(BallNormal):
     def __init__(self, normals: Sequence[BallNormal], space: ProductSpace) -> None:
         if len(normals) != len(space.dims):
             raise ValueError(f"{space.signature} has {len(space.dims)} factors, got {len(normals)} normals.")
-        shape = torch.broadcast_shapes(*(normal.batch_shape for normal in normals))
+        shape = broadcast_shapes(*(normal.batch_shape for normal in normals))
         self.normals = [normal if normal.batch_shape == shape else normal.expand(shape) for normal in normals]
         loc, whole = torch.cat([normal.loc for normal in self.normals], -1), cast(Any, space)
         self.space = space

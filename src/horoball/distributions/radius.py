@@ -32,7 +32,7 @@ from horoball.distributions.radius_functions import (
 from horoball.geometry.autograd import again, first_order
 from horoball.geometry.ball import PoincareBall
 from horoball.geometry.curvature import Curvature, grad_in, is_zero, load, save, widened
-from horoball.geometry.kernels import coth_excess, in_graph, log_sinhc, transformed, wide
+from horoball.geometry.kernels import broadcast_shapes, coth_excess, in_graph, log_sinhc, transformed, wide
 from horoball.geometry.quadrature import gauss_legendre
 from horoball.geometry.random import standard_normal
 
@@ -239,7 +239,7 @@ def _below_table(numbers: RadiusNumbers, edge: Tensor, epsilon: Tensor, log_lowe
 
 def _chunked(work: Any, epsilon: Tensor, *fields: Tensor) -> tuple[Tensor, Tensor]:
     """The work on all samples, a bounded number at a time; the fields have a shape that broadcasts to ε's."""
-    shape = torch.broadcast_shapes(epsilon.shape, fields[0].shape)
+    shape = broadcast_shapes(epsilon.shape, fields[0].shape)
     if torch.compiler.is_compiling() or shape.numel() <= _CHUNK:
         return work(epsilon, *fields)
     parts = zip(*(x.broadcast_to(shape).reshape(-1).split(_CHUNK) for x in (epsilon, *fields)), strict=True)

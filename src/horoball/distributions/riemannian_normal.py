@@ -16,7 +16,7 @@ from horoball.distributions.sphere import log_area, unit_vectors
 from horoball.distributions.wrapped_normal import WrappedNormal
 from horoball.geometry.ball import PoincareBall
 from horoball.geometry.curvature import CurvedSpace
-from horoball.geometry.kernels import in_graph, looks_ahead, wide, wide_dtype
+from horoball.geometry.kernels import broadcast_shapes, in_graph, looks_ahead, wide, wide_dtype
 from horoball.geometry.random import standard_normal
 
 
@@ -67,7 +67,7 @@ class RiemannianNormal(BallNormal):
                 f"RiemannianNormal expects one scale per point, shape (*, 1), got {tuple(scale.shape)}. "
                 "WrappedNormal takes one scale per axis."
             )
-        batch_shape = torch.broadcast_shapes(loc.shape[:-1], scale.shape[:-1])
+        batch_shape = broadcast_shapes(loc.shape[:-1], scale.shape[:-1])
         self.scale = scale if scale.shape[:-1] == batch_shape else scale.expand(*batch_shape, 1)
         super().__init__(loc, ball, batch_shape, validate_args)
 

@@ -11,7 +11,7 @@ from torch.distributions import Distribution, constraints
 from torch.distributions.constraints import Constraint
 
 from horoball.distributions.base import Reparameterized
-from horoball.geometry.kernels import log_bessel, may_hold, static, wide
+from horoball.geometry.kernels import broadcast_shapes, log_bessel, may_hold, static, wide
 from horoball.geometry.random import standard_normal
 
 
@@ -117,7 +117,7 @@ class HypersphericalUniform(Reparameterized):
         """
         if self._validate_args:
             self._validate_sample(value)
-        shape = torch.broadcast_shapes(value.shape[:-1], self.batch_shape)
+        shape = broadcast_shapes(value.shape[:-1], self.batch_shape)
         return value.new_full(shape, -log_area(self.d))
 
     @property

@@ -16,7 +16,7 @@ from horoball.distributions.sampled import WrappedNoise, is_suited, sampled_dive
 from horoball.geometry.ball import PoincareBall
 from horoball.geometry.curvature import CurvedSpace
 from horoball.geometry.exponential import fused_exp, is_fused
-from horoball.geometry.kernels import log_sinhc, wide
+from horoball.geometry.kernels import broadcast_shapes, log_sinhc, wide
 from horoball.geometry.manifold import check_bijective
 from horoball.geometry.random import standard_normal
 
@@ -82,7 +82,7 @@ class WrappedNormal(BallNormal):
             )
         batch_shape = loc.shape[:-1]
         if given.shape[:-axes] != batch_shape:
-            batch_shape = torch.broadcast_shapes(batch_shape, given.shape[:-axes])
+            batch_shape = broadcast_shapes(batch_shape, given.shape[:-axes])
             given = given.expand(*batch_shape, *given.shape[-axes:])
         self._event_axes = axes
         self.scale, self.scale_tril = (given, None) if scale is not None else (None, given)

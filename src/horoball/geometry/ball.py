@@ -22,6 +22,7 @@ from horoball.geometry.exponential import plain_log_volume
 from horoball.geometry.kernels import (
     asinhc,
     atanhc,
+    broadcast_shapes,
     coth_excess,
     floating,
     in_graph,
@@ -313,7 +314,7 @@ class PoincareBall(CurvedSpace):
         """
         (z, y), (_, v) = _points("transport", z, y), _points("transport", z, v)
         if self.is_euclidean:
-            return v.expand(torch.broadcast_shapes(z.shape, y.shape, v.shape))
+            return v.expand(broadcast_shapes(z.shape, y.shape, v.shape))
         return transport(z, y, v, self.c)
 
     def busemann(self, z: Tensor, direction: Tensor) -> Tensor:

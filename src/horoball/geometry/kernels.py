@@ -52,6 +52,24 @@ def floating(tensor: Tensor) -> Tensor:
     return tensor if tensor.is_floating_point() else tensor.to(torch.get_default_dtype())
 
 
+def broadcast_shapes(*shapes: torch.Size) -> torch.Size:
+    """`torch.broadcast_shapes`, whose first call takes a second, to import sympy.
+
+    Example:
+        >>> broadcast_shapes(torch.Size([2]), torch.Size([3, 1]))
+        torch.Size([3, 2])
+    """
+    most = max(map(len, shapes))
+    sizes = [1] * most
+    for shape in shapes:
+        for place, size in enumerate(shape, most - len(shape)):
+            if sizes[place] == 1:
+                sizes[place] = size
+            elif size not in (1, sizes[place]):
+                return torch.broadcast_shapes(*shapes)  # which says what is wrong
+    return torch.Size(sizes)
+
+
 def wide_dtype(tensor: Tensor) -> torch.dtype:
     """The dtype of `wide`.
 

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from horoball.geometry.ball import PoincareBall
+from horoball.geometry.kernels import broadcast_shapes
 from horoball.geometry.manifold import register_manifold
 
 _FACTOR = re.compile(r"([HE])([1-9]\d{0,3})")
@@ -89,7 +90,7 @@ class ProductSpace(nn.Module):
 
     def _joined(self, call: Callable[..., Tensor], *points: Tensor) -> Tensor:
         parts = self._each(call, *points)
-        shape = torch.broadcast_shapes(*(part.shape[:-1] for part in parts))
+        shape = broadcast_shapes(*(part.shape[:-1] for part in parts))
         return torch.cat([part.expand(*shape, part.shape[-1]) for part in parts], -1)
 
     def dist(self, z: Tensor, y: Tensor) -> Tensor:

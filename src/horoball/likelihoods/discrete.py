@@ -14,6 +14,7 @@ from torch.distributions import Distribution
 from torch.nn.functional import logsigmoid, softplus
 
 from horoball.distributions.base import BernoulliFeatures, Features
+from horoball.geometry.kernels import broadcast_shapes
 from horoball.likelihoods.likelihood import Likelihood
 from horoball.tables.scaling import Summary
 
@@ -57,7 +58,7 @@ class _LevelsFirst(TorchCategorical):
         return super().expand(batch_shape, self.__new__(type(self)) if _instance is None else _instance)
 
     def log_prob(self, value: Tensor) -> Tensor:
-        shape = torch.broadcast_shapes(value.shape, self.batch_shape)
+        shape = broadcast_shapes(value.shape, self.batch_shape)
         levels = self.logits.expand(*shape, self._num_events).movedim(-1, 0)
         return levels.gather(0, value.long().expand(shape).unsqueeze(0)).squeeze(0)
 

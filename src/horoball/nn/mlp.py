@@ -35,10 +35,17 @@ def linear(
         >>> torch.equal(layer.weight, nn.Linear(3, 2).weight)
         True
     """
-    place = torch.get_default_device() if device is None else device
-    layer = nn.utils.skip_init(nn.Linear, in_features, out_features, bias, device=place, dtype=dtype)
+    layer: nn.Linear = _Undrawn(in_features, out_features, bias, device, dtype)
+    layer.__class__ = nn.Linear
     reset_linear(layer.weight, layer.bias, generator)
     return layer
+
+
+class _Undrawn(nn.Linear):
+    """A linear layer whose weights are not drawn yet; `nn.utils.skip_init` would import sympy, which takes a second."""
+
+    def reset_parameters(self) -> None:
+        pass
 
 
 def reset_linear(weight: Tensor, bias: Tensor | None, generator: torch.Generator | None = None) -> None:

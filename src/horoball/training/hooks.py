@@ -29,6 +29,7 @@ from torch.optim import lr_scheduler
 from horoball.plugins import OUTSIDE, Registry, called_with
 from horoball.storage.settings import SettingError
 from horoball.storage.stores import StorePath
+from horoball.training.engine import Adam
 
 OPTIMIZERS: Registry[type] = Registry("optimizer")
 SCHEDULERS: Registry[type] = Registry("scheduler")
@@ -152,6 +153,7 @@ def make_optimizer(spec: str, given: Any, groups: list[dict[str, Any]], rate: fl
         raise SettingError("optimizer", "has a learning rate of its own. Give it as learning_rate, and leave lr out.")
     if make in (torch.optim.Adam, torch.optim.AdamW):
         settings = {"fused": True} | settings
+        make = Adam if make is torch.optim.Adam else make
     if not callable(make):
         raise TypeError(
             f"An optimizer is made anew for each fit: give a class or a function of parameter groups, got "

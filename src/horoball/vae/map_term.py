@@ -30,6 +30,7 @@ from horoball.tables.geodesics import neighbor_graph, shortest_paths
 from horoball.tables.mapped import Mapped
 from horoball.tables.table import ArrayTable, Batch, Order, Table, held_out
 from horoball.training.config import TrainConfig
+from horoball.training.engine import Adam
 from horoball.training.progress import counted
 from horoball.vae.distances import DistanceTerm, PlaceTerm
 from horoball.vae.encoder import Encoder
@@ -190,7 +191,7 @@ def head_start(model: VAE, table: Table, config: TrainConfig) -> None:
     device = resolved(config.device)
     model.to(device)
     encoder, generator = cast(Encoder, model.encoder), generator_for(config.seed)
-    term, optimizer = PlaceTerm(), torch.optim.Adam(encoder.parameters(), fused=True)
+    term, optimizer = PlaceTerm(), Adam(encoder.parameters(), fused=True)
     epochs = _EPOCHS if table.rows < _MANY_ROWS else 2 * _EPOCHS
     steps = min(_MOST, epochs * table.steps(Order(config.batch_size, config.seed)))
     noise = _BLUR * _spacing(encoder, table, config, device)
