@@ -24,7 +24,7 @@ from pathlib import Path
 from benchmarks.table import markdown
 from quality.larger_than_memory import BATCH, FEATURES, GIB, GROUP, HIDDEN, Clock, _peak
 
-KINDS = ("real", "mixed")
+KINDS = ("numbers", "mixed")
 BAR = 1.5  # of the processor time of real numbers
 
 

@@ -91,7 +91,7 @@ class Product(Distribution):
         for (likelihood, part), mine, gone in zip(
             self.parts, x.split(self._sizes, -1), missing.split(self._sizes, -1), strict=True
         ):
-            if gaps:
+            if gaps and may_hold(gone):
                 filled = torch.where(gone, 1.0, mine)  # 1 is possible for every kind
                 total = total + likelihood.observed_log_prob(part, filled, ~gone)
             else:

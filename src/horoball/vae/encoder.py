@@ -16,7 +16,7 @@ from horoball.distributions.sphere import direction
 from horoball.geometry.autograd import Constants
 from horoball.geometry.ball import PoincareBall
 from horoball.geometry.curvature import CurvedSpace
-from horoball.geometry.kernels import bounded, in_graph
+from horoball.geometry.kernels import bounded, in_graph, may_hold
 from horoball.geometry.manifold import held
 from horoball.likelihoods.mixed import column_groups
 from horoball.nn.mlp import mlp
@@ -163,11 +163,18 @@ class ColumnView(Constants):
 
     def values(self, x: Tensor) -> Tensor:
         """The numbers alone, without marks, shape (*batch, numbers)."""
-        there = ~x.isnan()
-        sizes = [len(group.features) for group in self.groups]
-        parts = torch.where(there, x, 1.0).index_select(-1, self.order).split(sizes, -1)
-        seen = [group.kind.network_input(part, group.sizes) for group, part in zip(self.groups, parts, strict=True)]
-        return torch.where(there.index_select(-1, self.owners), torch.cat(seen, -1), 0.0)
+        ordered = x.index_select(-1, self.order)
+        missing = ordered.isnan()
+        gaps = may_hold(missing)
+        sizes, seen = [len(group.features) for group in self.groups], []
+        for group, part, gone in zip(self.groups, ordered.split(sizes, -1), missing.split(sizes, -1), strict=True):
+            if gaps and may_hold(gone):
+                filled = group.kind.network_input(torch.where(gone, 1.0, part), group.sizes)
+                owners = torch.tensor(group.kind.network_owners(group.sizes), device=x.device)
+                seen.append(torch.where(gone.index_select(-1, owners), 0.0, filled))
+            else:
+                seen.append(group.kind.network_input(part, group.sizes))
+        return torch.cat(seen, -1)
 
     def forward(self, x: Tensor) -> Tensor:
         """Numbers and marks, shape (*batch, size)."""

@@ -44,6 +44,7 @@ RESIDUAL_ROWS = 2048  # of the table that the covariance is estimated from
 
 MOST = 100  # columns: beyond, a factorization for each row takes longer than the fit
 _CHUNK = 256  # rows at a time
+_REPEATED = 8  # rows for each pattern of gaps, from which on patterns are looked at and not rows
 _SAMPLES = 32  # points z for each row
 _ROUNDS = 20  # of expectation and maximization, at most: they end where
 _SETTLED = 1e-3  # no covariance changes by more than this, in units of the columns' spreads
@@ -98,15 +99,19 @@ def given_observed(covariance: Tensor, residuals: Tensor, there: Tensor) -> Give
         residuals: Shape (samples, rows, columns).
         there: Which were observed, shape (rows, columns).
     """
-    return _given(_factor(covariance, there), covariance, residuals, there)
-
-
-def _given(factor: Tensor, covariance: Tensor, residuals: Tensor, there: Tensor) -> Given:
     known = torch.where(there, residuals, 0.0)
-    white = torch.linalg.solve_triangular(factor, known.permute(1, 2, 0), upper=False)  # (rows, columns, samples)
-    log_density = -0.5 * white.square().sum(1).T - factor.diagonal(dim1=-2, dim2=-1).log().sum(-1)
-    weights = torch.linalg.solve_triangular(factor.mT, white, upper=True)
-    return Given(log_density, torch.where(there, known, (covariance @ weights).permute(2, 0, 1)))
+    log_density, expected = _given(_factor(covariance, there), covariance, known.transpose(0, 1), there)
+    return Given(log_density.T, expected.transpose(0, 1))
+
+
+def _given(factor: Tensor, covariance: Tensor, known: Tensor, there: Tensor) -> Given:
+    """The same of residuals that are 0 where they were not observed, shape (patterns, rows of each, columns)."""
+    white = torch.linalg.solve_triangular(factor.mT, known, upper=True, left=False)
+    log_density = -0.5 * white.square().sum(-1) - factor.diagonal(dim1=-2, dim2=-1).log().sum(-1, keepdim=True)
+    if bool(there.all()):
+        return Given(log_density, known)
+    weights = torch.linalg.solve_triangular(factor, white, upper=False, left=False)
+    return Given(log_density, torch.where(there.unsqueeze(1), known, weights @ covariance))
 
 
 def _factor(covariance: Tensor, there: Tensor) -> Tensor:
@@ -154,10 +159,11 @@ def expected_covariance(residuals: Tensor, there: Tensor, others: Tensor | None 
     others = torch.zeros(residuals.shape[:2], dtype=torch.float64) if others is None else others
     least = _LEAST * torch.eye(columns, dtype=torch.float64)
     covariance = torch.diag(residuals.square().mean(0).sum(0) / there.sum(0).clamp_min(1)) + least
+    chunks = list(_chunks(residuals, there, others))
     for _ in range(_ROUNDS):
         total = torch.zeros_like(covariance)
-        for some in torch.arange(rows).split(_CHUNK):
-            total += _second_moment(covariance, residuals[:, some], there[some], others[:, some])
+        for chunk in chunks:
+            total += _second_moment(covariance, *chunk)
         apart = columns / rows * torch.diag(total.diagonal())
         before, covariance = covariance, (total + apart) / (rows + columns) + least
         covariance = (covariance + covariance.T) / 2  # to the last digit
@@ -165,6 +171,18 @@ def expected_covariance(residuals: Tensor, there: Tensor, others: Tensor | None 
         if bool(((covariance - before).abs() <= _SETTLED * spread * spread.unsqueeze(-1)).all()):
             break
     return covariance
+
+
+def _chunks(residuals: Tensor, there: Tensor, others: Tensor) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+    """Some rows at a time, with samples along the second axis.
+
+    Where few patterns of gaps repeat, the rows of each are together, with one pattern for all: it is factorized once.
+    """
+    patterns, of = there.unique(dim=0, return_inverse=True)
+    alike = _REPEATED * len(patterns) <= len(there)
+    order = of.argsort(stable=True)
+    for some in order.split(of.bincount().tolist()) if alike else order.split(_CHUNK):
+        yield residuals[:, some].transpose(0, 1).contiguous(), there[some[:1] if alike else some], others[:, some].T
 
 
 def stored_residuals(tensors: Mapping[str, Tensor], likelihood: Likelihood) -> Tensor | None:
@@ -182,15 +200,17 @@ def stored_residuals(tensors: Mapping[str, Tensor], likelihood: Likelihood) -> T
 
 
 def _second_moment(covariance: Tensor, residuals: Tensor, there: Tensor, others: Tensor) -> Tensor:
-    """Σ over rows of E[r rᵀ] given what was observed."""
+    """Σ over rows of E[r rᵀ] given what was observed; see `_chunks` for the arguments."""
+    rows, samples, columns = residuals.shape
     factor = _factor(covariance, there)
-    given = _given(factor, covariance, residuals, there)
-    weights = (given.log_density + others).softmax(0).unsqueeze(-1)
-    moment = (weights * given.expected).flatten(0, 1).T @ given.expected.flatten(0, 1)
+    given = _given(factor, covariance, residuals.view(len(there), -1, columns), there)
+    weights = (given.log_density.view(rows, samples) + others).softmax(1).view(-1, 1)
+    expected = given.expected.reshape(-1, columns)
+    moment = (weights * expected).T @ expected
     seen, gone = there.double().unsqueeze(-1), (~there).double()
     part = torch.linalg.solve_triangular(factor, seen * covariance, upper=False)
     left = (covariance - part.mT @ part) * gone.unsqueeze(-1) * gone.unsqueeze(-2)  # variance of those not observed
-    return moment + left.sum(0)
+    return moment + left.sum(0) * (rows / len(there))
 
 
 _ROWS_AT_ONCE = 1024  # rows at a time
