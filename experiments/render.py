@@ -25,6 +25,7 @@ from experiments import (
     placing,
     reconstruction,
     sampled_pairs,
+    spaces,
     table1,
     table2,
     table3,
@@ -44,6 +45,7 @@ PAGES = (
     "docs/hierarchy.md",
     "docs/reproduction.md",
     "docs/trees.md",
+    "docs/tutorials/curvature.md",
     "docs/tutorials/vectors.md",
 )
 TABLES: dict[str, Callable[[], str]] = {
@@ -74,6 +76,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "coverage_left_out": placing.left_out_table,
     "coverage_cut": placing.cut_table,
     "directions": directions.table,
+    "spaces": spaces.table,
     "taxonomies": taxonomies.table,
     "new_nodes": new_nodes.table,
     "closure_prediction": closure_prediction.table,

@@ -19,7 +19,7 @@ class Help(NamedTuple):
 
     does: str
     default: str
-    word: str = ""  # that a command takes in place of a number
+    words: tuple[str, ...] = ()  # that a command takes in place of a number
     choices: tuple[str, ...] = ()  # of a command
 
     def __str__(self) -> str:
@@ -28,15 +28,6 @@ class Help(NamedTuple):
 
 # Options of tables and of graphs.
 _Dimension = Annotated[int | None, Help("Dimension of the ball. 2 or 3 draw a map; more keep more of the data.", "2")]
-_Curvature = Annotated[
-    float | str | None,
-    Help(
-        "Minus the curvature: a number, or 'learn'. Larger values leave more room for branches; 0 is the Euclidean "
-        "model. Useful: 0.1 to 5.",
-        "1.0",
-        "learn",
-    ),
-]
 _Optimizer = Annotated[
     str | None,
     Help(
@@ -70,7 +61,15 @@ class FitOptions(TypedDict, total=False):
     """Options of a fit to a table. One that is not given has the default of the rows' kind."""
 
     d: _Dimension
-    c: _Curvature
+    c: Annotated[
+        float | str | None,
+        Help(
+            "Minus the curvature: a number, 'learn', or 'auto', which compares spaces on held-out rows and takes a "
+            "dozen fits. Larger values leave more room for branches; 0 is the Euclidean model. Useful: 0.1 to 5.",
+            "1.0",
+            ("learn", "auto"),
+        ),
+    ]
     posterior: Annotated[
         str | None, Help("Posterior family: riemannian, wrapped or one of a plugin.", "riemannian; wrapped for cells")
     ]
@@ -99,7 +98,7 @@ class FitOptions(TypedDict, total=False):
             "Standard deviation of the prior: a number, or 'learn'. Larger values spread the embedding. Useful: 0.5 to "
             "2.",
             "1.0",
-            "learn",
+            ("learn",),
         ),
     ]
     hidden: Annotated[
@@ -119,7 +118,7 @@ class FitOptions(TypedDict, total=False):
             "Weight of a map's layout, which keeps distances and neighbors: a number, or 'auto', 5 a feature for maps. "
             "Larger values make a more faithful map at the cost of the likelihood; 0 is the paper's objective.",
             "auto",
-            "auto",
+            ("auto",),
         ),
     ]
     locality: Annotated[
@@ -173,7 +172,15 @@ class GraphOptions(TypedDict, total=False):
     """Options of a fit to a graph. One that is not given has the default of the encoder."""
 
     d: _Dimension
-    c: _Curvature
+    c: Annotated[
+        float | str | None,
+        Help(
+            "Minus the curvature: a number, or 'learn'. Larger values leave more room for branches; 0 is the Euclidean "
+            "model. Useful: 0.1 to 5.",
+            "1.0",
+            ("learn",),
+        ),
+    ]
     encoder: Annotated[
         str | None,
         Help(
@@ -201,7 +208,7 @@ class GraphOptions(TypedDict, total=False):
         Help(
             "Standard deviation of the prior: a number, or 'learn'. Larger values spread the nodes. Useful: 0.5 to 3.",
             "learn",
-            "learn",
+            ("learn",),
         ),
     ]
     hidden: Annotated[int | None, Help("Size of the hidden layer of 'gcn'. Larger values fit finer structure.", "32")]

@@ -148,7 +148,7 @@ def takes_options(kind: type, *names: str) -> Callable[[Callable[..., None]], Ca
 def _parameter(name: str, types: tuple[type, ...], said: Help) -> inspect.Parameter:
     """An option as typer takes it; one that is not given is None."""
     flag = "--" + {"d": "dim"}.get(name, name).replace("_", "-")
-    kind: Any = next((each for each in (bool, float, int) if each in types and not said.word), str)
+    kind: Any = next((each for each in (bool, float, int) if each in types and not said.words), str)
     kind = StrEnum(name.capitalize(), list(said.choices)) if said.choices else kind
     flags = f"{flag}/--no-{flag[2:]}" if kind is bool else flag
     option = typer.Option(flags, help=str(said), callback=_REGISTERED.get(name))
@@ -157,13 +157,14 @@ def _parameter(name: str, types: tuple[type, ...], said: Help) -> inspect.Parame
 
 
 def _value(name: str, given: Any, said: Help) -> Any:
-    if not said.word or given in (None, said.word):
+    if not said.words or given in (None, *said.words):
         return given.value if isinstance(given, StrEnum) else given
     try:
         return float(given)
     except ValueError:
         flag = "--" + name.replace("_", "-")
-        raise ValueError(f"{flag} is a number or '{said.word}', got {given!r}.") from None
+        words = " or ".join(f"'{word}'" for word in said.words)
+        raise ValueError(f"{flag} is a number or {words}, got {given!r}.") from None
 
 
 def _likelihood(name: str | None) -> str | None:

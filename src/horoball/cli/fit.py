@@ -55,6 +55,7 @@ def show_run(run: Run, folder: Path, *, kinds: bool = True) -> None:
     """Print what a run is and how it went; and the kinds of its columns, unless they were said before."""
     from horoball.geometry.manifold import curvatures
     from horoball.training.progress import early_end  # brings torch, which --help does not need
+    from horoball.vae.spaces import tried_of
 
     record = run.record
     kept = run.kept
@@ -63,6 +64,11 @@ def show_run(run: Run, folder: Path, *, kinds: bool = True) -> None:
     described = {column.name: f"{column.kind}: {column.reason}" for column in record.columns_of.columns}
     results |= {"kinds": described} if described and kinds else {}
     results |= {"posterior": record.model.posterior, "d": record.model.d, **curvatures(run.model.ball)}
+    results |= (
+        {"tried": {f"{t.space}, c = {t.c:g}": f"{t.log_likelihood:.3f}" for t in tried_of(record)}}
+        if record.tried
+        else {}
+    )
     results |= {"likelihood": record.model.likelihood, "settings": _settings(record), "epochs": len(run.history)}
     results |= {"best epoch": int(kept["epoch"])} if "validation" in kept else {}
     ended = early_end(run.history, record.training)
@@ -144,11 +150,12 @@ def fit(
     from horoball.training.state import check_output_dir
     from horoball.vae.model import ModelConfig
     from horoball.vae.options import check_options, table_fit
+    from horoball.vae.spaces import AUTO, choose_space
     from horoball.vae.train import train
 
     log_to_console()
     hooks, _ = named_hooks(loggers=[*(logger or ()), *(["tensorboard"] if tensorboard else ())], folder=output)
-    check_options(ModelConfig, options)
+    check_options(ModelConfig, {**options, "c": 0.0} if options.get("c") == AUTO else options)
     # One that is locked or cannot be written to is refused before the data are read; a new one is made after.
     with only_run(output if output.is_dir() else None):
         check_output_dir(output, resume=resume)
@@ -156,9 +163,10 @@ def fit(
         how["layer"], how["batch"] = layer or "auto", batch or ()
         table = read(data, label, **how)
         say_columns(table)
+        options, tried = choose_space(table, options, hooks=hooks)
         model, training = table_fit(table, **options)
         progress: Progress = Silent() if quiet else shown(console)
-        names: dict[str, Any] = {"label": label, "ids": id_}
+        names: dict[str, Any] = {"label": label, "ids": id_, "tried": tried}
         try:
             run = train(table, model, training, output, hooks=hooks, resume=resume, progress=progress, **names)
         except Interrupted as stopped:

@@ -34,6 +34,7 @@ from horoball.vae.options import stored_options, table_fit
 from horoball.vae.parts import Parts, named
 from horoball.vae.rows import TakesRows
 from horoball.vae.run import Run
+from horoball.vae.spaces import AUTO, Tried, choose_space, tried_of
 from horoball.vae.train import train
 
 if TYPE_CHECKING:  # trees are imported when one is asked for: a fit needs none
@@ -57,7 +58,8 @@ class PoincareVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TakesRows, 
         n_components: Dimension of the ball. 2 or 3 draw a map; more dimensions describe the data better, with little
             gain beyond 20.
         c: Minus the curvature of the ball. Larger values leave more room for branches near the rim; 0 is the Euclidean
-            model. Useful: 0.1 to 5, or "learn" to learn it, starting at 1.
+            model. Useful: 0.1 to 5, or "learn" to learn it, starting at 1. "auto" compares some curvatures, 0 included,
+            and above three dimensions some products, on held-out rows; it takes as long as a dozen fits.
         posterior: Posterior family. "riemannian" is the paper's choice for maps; "wrapped" is faster and suits many
             dimensions.
         likelihood: Likelihood of the observations: "normal", "bernoulli", "poisson", "negative_binomial",
@@ -128,6 +130,7 @@ class PoincareVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TakesRows, 
         history_: The metrics of every epoch.
         n_iter_: Number of epochs.
         c_: Minus the curvature of the model.
+        tried_: With c="auto", the spaces that were compared, with what came of each; see `horoball.vae.spaces`.
         likelihood_: The likelihood's name, where it was chosen by the numbers.
         columns_: Of a table with columns of several kinds, the kind of each and the reason.
         places_: What `place` puts rows into, once `taxonomy` was called.
@@ -298,9 +301,15 @@ class PoincareVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TakesRows, 
             "seed": seed_from(self.random_state),
         }
         with called(**_NAMES), watched(self.verbose) as progress:
-            model, config = table_fit(table, **options)
             parts = Parts(**{kind: given for kind, (_, given) in named_parts.items()})
-            return self._take(train(table, model, config, parts=parts, hooks=hooks, warm=warm, progress=progress))
+            tried: list[Tried] = []
+            if self.c == AUTO and warm is not None:
+                options["c"], tried = warm.record.model.c, tried_of(warm.record)
+            elif self.c == AUTO:
+                options, tried = choose_space(table, options, parts, hooks)
+            model, config = table_fit(table, **options)
+            run = train(table, model, config, parts=parts, hooks=hooks, tried=tried, warm=warm, progress=progress)
+            return self._take(run)
 
     def _take(self, run: Run) -> Self:
         self.run_, self.model_, self.history_, self.n_iter_ = run, run.model, run.history, len(run.history)
@@ -308,6 +317,7 @@ class PoincareVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TakesRows, 
             if hasattr(self, name):
                 delattr(self, name)
         self.c_: Any = getattr(run.model.ball, "c_value", None)
+        self.tried_ = tried_of(run.record)
         self.likelihood_ = run.model.likelihood.name
         self.columns_ = {column.name: (column.kind, column.reason) for column in run.record.columns_of.columns}
         return self

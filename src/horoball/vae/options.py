@@ -29,6 +29,8 @@ from horoball.training.hooks import check_hook
 from horoball.vae.kinds import TABLES, Kind, kind_named, kind_of
 from horoball.vae.model import OWN, ModelConfig, ModelFields
 
+TRIED = ("c", "log_likelihood", "behind", "error", "distortion", "more", "more_error")  # figures of a space
+
 
 @dataclass(frozen=True, kw_only=True)
 class TableRecord(FitRecord):
@@ -64,6 +66,7 @@ class TableRecord(FitRecord):
     schema: list[dict[str, Any]] = field(default_factory=list)  # what the columns are, see `Schema`; empty if plain
     key: str | None = None  # of AnnData: where `cells.fit` wrote the embedding
     estimator: dict[str, Any] | None = None  # parameters of the estimator that was fitted
+    tried: list[dict[str, Any]] = field(default_factory=list)  # spaces that the model's was chosen among
 
     def __post_init__(self) -> None:
         """Refuse fields of other types, and columns or covariates that are not the model's."""
@@ -84,6 +87,14 @@ class TableRecord(FitRecord):
                 value = getattr(self, name)
                 if not isinstance(value, kind) and not (may_miss and value is None):
                     raise ValueError(f"its {name} is {str(value)[:40]!r}.")
+        if not isinstance(self.tried, list) or not all(isinstance(each, dict) for each in self.tried):
+            raise ValueError(f"its spaces that were tried are {str(self.tried)[:40]!r}.")
+        for each in self.tried:
+            kinds = {"space": str, "manifold": str, "chosen": bool}
+            check_fields(each, {*kinds, *TRIED}, "tried", {"version": self.version})
+            wrong = [name for name, value in each.items() if not isinstance(value, kinds.get(name, int | float))]
+            if wrong or len(each) != len(kinds) + len(TRIED):
+                raise ValueError(f"a space that was tried has no {', '.join(wrong) or 'figures'}.")
         categories = self.covariates.values()
         if not all(isinstance(texts, list) and all(isinstance(text, str) for text in texts) for texts in categories):
             raise ValueError("its covariates have categories that are not texts.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -174,6 +175,7 @@ def train(
     label: str | None = None,
     ids: str | None = None,
     key: str | None = None,
+    tried: Sequence[Any] = (),
     resume: bool = False,
     warm: Run | None = None,
     progress: Progress | None = None,
@@ -190,6 +192,7 @@ def train(
         label: Name of the label column, for the record.
         ids: Name of the column with the rows' names, for the record.
         key: Key of the embedding in AnnData, for the record.
+        tried: Spaces that the model's was chosen among, see `horoball.vae.spaces`, for the record.
         resume: Resume the run in the folder.
         warm: A fitted model of the same columns to start from, with its scaling, whatever else is given.
         progress: Progress reporter.
@@ -204,7 +207,7 @@ def train(
     folder = None if folder is None else located(folder)
     with only_run(folder), memory_asked():
         check_output_dir(folder, resume=resume)
-        names = {"label": label, "ids": ids, "key": key}
+        names = {"label": label, "ids": ids, "key": key, "tried": [each._asdict() for each in tried]}
         return _train(table, model, config, folder, names, parts, hooks, resume=resume, warm=warm, progress=progress)
 
 
