@@ -14,10 +14,10 @@ from experiments import branching, mnist
 from experiments.runs import Setting, arguments, carry_out, counted, figure, paired
 from experiments.table1 import CURVATURES
 from experiments.table2 import PAPER, SOME
-from horoball import WrappedNormal
 
 DIMENSIONS = (2, 10)
 PRIOR_SCALES = (1.0, 1.7)
+_SCALES = ("isotropic", "diagonal", "full")
 STARTS = {"linear": "as `torch.nn.Linear`", "spread": "spread out"}
 
 
@@ -39,7 +39,7 @@ def mnist_settings(seeds: int) -> Iterator[Setting]:
         for start in STARTS:
             yield from (mnist.setting(2, c, seed, start=start) for c in (1.4, 0.0))
         for d in DIMENSIONS:
-            for scale in WrappedNormal.scales:
+            for scale in _SCALES:
                 part = {"images": SOME} if scale == "full" else {}
                 yield from (mnist.setting(d, c, seed, posterior="wrapped", scale=scale, **part) for c in (1.0, 0.0))
 
@@ -108,14 +108,14 @@ def starts() -> str:
 
 def covariances() -> str:
     """Wrapped posteriors by the shape of their covariance, curved and flat."""
-    names = " | ".join(f"{scale} | − isotropic, paired" for scale in WrappedNormal.scales[1:])
+    names = " | ".join(f"{scale} | − isotropic, paired" for scale in _SCALES[1:])
     lines = [f"| MNIST | c | isotropic | {names} |", f"|---|--:|--:|{'--:|--:|' * 2}"]
     for d in DIMENSIONS:
         for c in (1.0, 0.0):
-            runs = {scale: mnist.found(d=d, c=c, posterior="wrapped", scale=scale) for scale in WrappedNormal.scales}
-            marks = {scale: mnist.rough(d=d, c=c, posterior="wrapped", scale=scale) for scale in WrappedNormal.scales}
+            runs = {scale: mnist.found(d=d, c=c, posterior="wrapped", scale=scale) for scale in _SCALES}
+            marks = {scale: mnist.rough(d=d, c=c, posterior="wrapped", scale=scale) for scale in _SCALES}
             cells = [figure(runs["isotropic"], 2)]
-            for scale in WrappedNormal.scales[1:]:
+            for scale in _SCALES[1:]:
                 cells += [marks[scale] + figure(runs[scale], 2), figure(paired(runs[scale], runs["isotropic"]), 2, "+")]
             lines.append(f"| d = {d} | {c:g} | {' | '.join(cells)} |")
     return "\n".join(lines)

@@ -80,7 +80,7 @@ class BallNormal(Reparameterized):
         Example:
             >>> from horoball import WrappedNormal
             >>> [WrappedNormal.network_size(3, scale) for scale in WrappedNormal.scales]
-            [4, 6, 9]
+            [4, 6, 9, 6]
         """
         cls.check_scale(scale)
         return d + 1
