@@ -90,9 +90,6 @@ def table() -> str:
             said = [each["space"] + (f", c = {each['c']:g}" if each["c"] else "") for each in found]
             ranked = sorted(set(said), key=lambda name: (-said.count(name), name))
             counts = ", ".join(f"{space}: {said.count(space)}" for space in ranked)
-                f"{space}: {said.count(space)}"
-                for space in sorted(set(said), key=lambda name: (-said.count(name), name))
-            )
             cells, bent = [], []
             for asked in (None, (f"E{d}", 0.0), (f"H{d}", 1.0)):
                 mine = [

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 import horoball as hb
-from horoball.graphs import Graph
 from horoball.storage.settings import SettingError
 from horoball.tables import ArrayTable
 from horoball.vae import spaces
@@ -101,11 +100,9 @@ def test_what_has_no_choice_is_refused(options: dict[str, Any], says: str) -> No
         hb.PoincareVAE(c="auto", **options, **FAST).fit(X)
 
 
-def test_few_rows_and_graphs_are_refused() -> None:
+def test_few_rows_are_refused() -> None:
     with pytest.raises(SettingError, match="30 or more, got 20"):
         hb.PoincareVAE(c="auto", **FAST).fit(X[:20])
-    with pytest.raises(SettingError, match="c is a number or \"learn\", got 'auto'"):
-        hb.PoincareGraphVAE(c="auto", max_epochs=1).fit(Graph.of([(0, 1), (1, 2)]))
 
 
 @pytest.mark.parametrize("tried", ["all", [3], [{"space": "E2"}], [{"space": "E2", "evil": 1}]])
