@@ -42,7 +42,7 @@ NOT_RUN = {
     "python -m quality.drills": "takes minutes; tests/quality/test_drills.py has those of seconds",
     "OMP_NUM_THREADS=1 python -m quality.mutants": "takes hours",
     "bash .ci/": "run is what runs this test; the others build and install in fresh environments",
-    "import ray": "Ray is a gigabyte, and was tried by hand",
+    "import ray": "Ray is a gigabyte; tests/test_engines.py runs its classes where it is",
     "from pyspark": "needs a Java runtime; tests/test_engines.py runs its classes where Spark is",
     "import pyro": "Pyro is not among the dependencies, and was tried by hand",
     "from qdrant_client": "qdrant-client is not among the dependencies, and was tried by hand",
