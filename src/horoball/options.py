@@ -175,10 +175,10 @@ class GraphOptions(TypedDict, total=False):
     c: Annotated[
         float | str | None,
         Help(
-            "Minus the curvature: a number, or 'learn'. Larger values leave more room for branches; 0 is the Euclidean "
-            "model. Useful: 0.1 to 5.",
+            "Minus the curvature: a number, 'learn', or 'auto', which fits with 0 and 1 and takes the better bound. "
+            "Larger values leave more room for branches; 0 is the Euclidean model. Useful: 0.1 to 5.",
             "1.0",
-            ("learn",),
+            ("learn", "auto"),
         ),
     ]
     encoder: Annotated[

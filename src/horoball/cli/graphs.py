@@ -93,6 +93,7 @@ def fit_graph(
 
     Example: horoball graph fit friends.csv -o run
     """
+    from horoball.graphs.curvature import choose_curvature
     from horoball.graphs.model import GraphConfig
     from horoball.graphs.read import read_graph
     from horoball.graphs.run import GRAPHS, graph_fit, train_graph
@@ -106,6 +107,8 @@ def fit_graph(
     log_to_console()
     hooks, _ = named_hooks(loggers=logger, folder=output)
     check_output_dir(output, resume=resume, graph=True)  # before the data are read
+    auto = options.get("c") == "auto"
+    options = {**options, "c": 0.0} if auto else options
     check_options(GraphConfig, options)
     drawn: Any = GRAPHS.non_edges if non_edges is None else None if non_edges == "all" else non_edges
     if non_edges not in (None, "all", "auto"):
@@ -117,6 +120,11 @@ def fit_graph(
     model, training = graph_fit(graph, **options)
     progress = Silent() if quiet else shown(console)
     try:
+        if auto:
+            chosen, tried = choose_curvature(graph, model, training, test=test, non_edges=drawn, progress=progress)
+            for each in tried:
+                say(f"c = {each.c:g}: bound {each.bound:.3f} nats a node, gain {each.gain:+.3f} ± {each.error:.3f}")
+            model["c"] = chosen.model.ball.c_value
         more: dict[str, Any] = {"resume": resume, "progress": progress, "hooks": hooks}
         run = train_graph(graph, model, training, output, test=test, non_edges=drawn, **more)
     except Interrupted as stopped:

@@ -25,8 +25,8 @@ CURVATURES = (0.0, 1.0)  # the simplest first
 _DRAWS = 20  # of all posteriors, the same for every model
 
 
-class Evidence(NamedTuple):
-    """What a curvature has for it."""
+class Tried(NamedTuple):
+    """A curvature, and what came of it."""
 
     c: float  # minus the curvature
     bound: float  # evidence lower bound in nats a node, the mean over draws
@@ -40,7 +40,7 @@ def choose_curvature(
     config: TrainConfig,
     curvatures: Iterable[float] = CURVATURES,
     **options: Any,
-) -> tuple[GraphRun, list[Evidence]]:
+) -> tuple[GraphRun, list[Tried]]:
     """Fit a graph with each of several curvatures, and take the one with the best bound.
 
     A curvature is taken in place of the first only if its bound gains more than twice the standard error over draws.
@@ -53,26 +53,26 @@ def choose_curvature(
         options: See `train_graph`.
 
     Returns:
-        The model that was taken, and the evidence for each.
+        The model that was taken, and what came of each.
 
     Example:
         >>> from horoball.datasets import random_tree
         >>> from horoball.graphs.run import graph_fit
         >>> tree = random_tree(30)
-        >>> run, evidence = choose_curvature(tree, *graph_fit(tree, max_epochs=30))
-        >>> [each.c for each in evidence], run.model.ball.c_value in (0.0, 1.0)
+        >>> run, tried = choose_curvature(tree, *graph_fit(tree, max_epochs=30))
+        >>> [each.c for each in tried], run.model.ball.c_value in (0.0, 1.0)
         ([0.0, 1.0], True)
     """
     runs = [train_graph(graph, model | {"c": c, "learn_c": False}, config, **options) for c in curvatures]
     bounds = np.array([_bounds(run) for run in runs])
-    evidence = []
+    tried = []
     for run, found in zip(runs, bounds, strict=True):
         gain = found - bounds[0]
         error = float(gain.std(ddof=1) / math.sqrt(len(gain)))
-        evidence.append(Evidence(run.model.ball.c_value, float(found.mean()), float(gain.mean()), error))
-    sure = [each.gain - 2 * each.error for each in evidence]
+        tried.append(Tried(run.model.ball.c_value, float(found.mean()), float(gain.mean()), error))
+    sure = [each.gain - 2 * each.error for each in tried]
     best = int(np.argmax(sure))
-    return runs[best if sure[best] > 0 else 0], evidence
+    return runs[best if sure[best] > 0 else 0], tried
 
 
 @torch.no_grad()

@@ -54,7 +54,7 @@ class PoincareGraphVAE(ShownInNotebooks, BaseEstimator, OnHub):
         n_components: Dimension of the ball. 2 or 3 draw a map; more dimensions hold more of the graph. Useful: 2 to 20.
         c: Minus the curvature of the ball. Larger values leave more room for branches near the rim; 0 is the Euclidean
             model. Useful: 0.1 to 5, "learn" to learn it, starting at 1, or "auto" for 0 or 1, whichever has the better
-            bound: both are fitted, and `evidence_` has what each has for it.
+            bound: both are fitted, and `tried_` has what each has for it.
         encoder: "free" learns a posterior for each node; "gcn", the paper's, computes it by two graph convolutions;
             "auto" is "gcn" for nodes with features and "free" otherwise.
         edges: Edge probability as a function of distance: "fermi_dirac", with learned radius and temperature, or
@@ -95,7 +95,7 @@ class PoincareGraphVAE(ShownInNotebooks, BaseEstimator, OnHub):
         graph_: The graph.
         run_: The model with its graph and the record of the fit; `run_.history` has the metrics of every epoch.
         c_: Minus the curvature of the model.
-        evidence_: With c="auto", the bound of each curvature; see `horoball.graphs.curvature`.
+        tried_: With c="auto", the bound of each curvature; see `horoball.graphs.curvature`.
 
     Example:
         >>> model = PoincareGraphVAE(max_epochs=20, random_state=0)
@@ -187,7 +187,7 @@ class PoincareGraphVAE(ShownInNotebooks, BaseEstimator, OnHub):
             )
             options: dict[str, Any] = {"non_edges": self.non_edges, "progress": progress, "hooks": hooks}
             if self.c == "auto":
-                run, self.evidence_ = choose_curvature(graph, model, config, **options)
+                run, self.tried_ = choose_curvature(graph, model, config, **options)
             else:
                 run = train_graph(graph, model, config, **options)
             self._take(run)
