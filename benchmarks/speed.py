@@ -157,13 +157,15 @@ def peers(turns: int) -> list[Row]:
 
 
 def _transports(ball: hb.PoincareBall, theirs: Any, turns: int) -> list[Row]:
-    """Parallel transport beside geoopt's at the size of a batch, where what costs is to start operations."""
+    """Parallel transport and distance beside geoopt's for a batch, where what costs is to start operations."""
     rows = []
     for d in (2, 10):
         z, y, v = (torch.randn(128, d) for _ in range(3))
         ends = ball.to_ball(z), ball.to_ball(y)
         ratio = interleaved(partial(ball.transport, z, y, v), partial(theirs.transp, *ends, v), turns)
         rows.append(Row(f"transport / geoopt 0.5.1, 128 × {d}, without gradients", ratio, 2.0))
+        ratio = interleaved(partial(ball.dist, z, y), partial(theirs.dist, *ends), turns)
+        rows.append(Row(f"dist / geoopt 0.5.1, 128 × {d}, without gradients", ratio, 1.5))
         z, y, v, x, w = (part.clone().requires_grad_() for part in (z, y, v, *ends))
         ours, other = _sum_backward(partial(ball.transport, z, y, v)), _sum_backward(partial(theirs.transp, x, w, v))
         ratio = interleaved(ours, other, turns)

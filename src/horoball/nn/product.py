@@ -17,19 +17,41 @@ class ProductGyroplane(nn.Module):
         space: The product.
         out_features: Size of the output.
         generator: Where the initial weights come from; torch's global generator if not given.
+        device: Where the weights are.
+        dtype: Their dtype.
 
     Example:
         >>> ProductGyroplane(ProductSpace("H2xE1"), 5)(torch.zeros(4, 3)).shape
         torch.Size([4, 5])
     """
 
-    def __init__(self, space: ProductSpace, out_features: int, *, generator: torch.Generator | None = None) -> None:
+    def __init__(
+        self,
+        space: ProductSpace,
+        out_features: int,
+        *,
+        generator: torch.Generator | None = None,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
         super().__init__()
         self.space = space
         self.layers = nn.ModuleList(
-            Gyroplane(size, out_features, ball, generator=generator)
+            Gyroplane(size, out_features, ball, generator=generator, device=device, dtype=dtype)
             for size, ball in zip(space.dims, space.balls, strict=True)
         )
+
+    def reset_parameters(self, generator: torch.Generator | None = None) -> None:
+        """Draw the weights of all factors anew.
+
+        Example:
+            >>> layer = ProductGyroplane(ProductSpace("H2xE1"), 5, dtype=torch.float64)
+            >>> layer.reset_parameters(torch.Generator().manual_seed(0))
+            >>> layer(torch.zeros(3, dtype=torch.float64)).dtype
+            torch.float64
+        """
+        for layer in self.layers:
+            layer.reset_parameters(generator)  # type: ignore[operator]
 
     def forward(self, z: Tensor) -> Tensor:
         """Sums of signed distances, shape (*batch, out_features)."""
