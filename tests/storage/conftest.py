@@ -22,6 +22,7 @@ def s3_server() -> Iterator[None]:
             "AWS_DEFAULT_REGION": "us-east-1",
         }.items():
             patch.setenv(name, value)
-        fsspec.filesystem("s3").mkdir("bucket")
+        fsspec.get_filesystem_class("s3").clear_instance_cache()  # which know the server of another module
+        fsspec.filesystem("s3").makedirs("bucket", exist_ok=True)
         yield
     server.stop()

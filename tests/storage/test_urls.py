@@ -162,7 +162,8 @@ def given(name: str, paths: dict[str, str], more: list[object], url: Callable[[s
 
 
 def test_every_path_of_every_command_is_tried() -> None:
-    wanted = {(name, path) for name, command in commands(app) for path in paths_of(command)}
+    # `push` writes to the Hub; tests/training/test_hub.py has it.
+    wanted = {(name, path) for name, command in commands(app) for path in paths_of(command) if name != "push"}
     assert wanted == {(name, path) for name, paths, _ in CASES for path in paths}
     # Path makes s3:/bucket/key of s3://bucket//key, which is another object: such options are read as they are given.
     for name, command in commands(app):
