@@ -206,7 +206,7 @@ def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--c", "round"], "--c is a number or 'learn', got 'round'"),
+        (["--c", "round"], "--c is a number or 'learn' or 'auto', got 'round'"),
         (["--c", "-1"], "c must be at least 0 and at most 1000, got -1.0"),
         (["--dim", "0"], "dim must be at least 1"),
         (["--non-edges", "some"], "--non-edges is a whole number, 'all' or 'auto', got 'some'"),

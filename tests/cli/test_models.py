@@ -228,7 +228,7 @@ def test_every_part_of_the_model_can_be_chosen(data: Path, tmp_path: Path) -> No
 
 
 BAD_OPTIONS = {  # what is added to a fit, what the error says
-    "c": (["--c", "round"], "--c is a number or 'learn', got 'round'"),
+    "c": (["--c", "round"], "--c is a number or 'learn' or 'auto', got 'round'"),
     "prior": (["--prior-scale", "wide"], "--prior-scale is a number or 'learn', got 'wide'"),
     "validation": (["--validation", "1"], "validation must be at least 0 and below 1, got 1.0"),
     "negative c": (["--c=-1"], "c"),

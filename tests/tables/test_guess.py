@@ -156,6 +156,6 @@ def test_the_page_shows_what_the_command_says(tmp_path: Path, monkeypatch: pytes
     assert shown
     monkeypatch.chdir(tmp_path)
     exec(compile(script[1], "page", "exec"), {})  # noqa: S102
-    schema = read(tmp_path / "customers.csv", "segment").schema
+    schema = read(tmp_path / "customers.csv", "segment", ids="customer_id").schema
     assert schema is not None
     assert ["Columns:", *(f"  {line}" for line in schema.lines())] == shown[1].splitlines()

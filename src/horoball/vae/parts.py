@@ -163,6 +163,7 @@ def made(kind: str, spec: str, given: Any, **offered: Any) -> Any:
         offered: Arguments that it may take.
 
     Example:
+        >>> from horoball.plugins import OUTSIDE
         >>> made("decoder", OUTSIDE, lambda d, outputs: nn.Linear(d, outputs), d=2, outputs=5, generator=None)
         Linear(in_features=2, out_features=5, bias=True)
     """
