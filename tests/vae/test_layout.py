@@ -72,3 +72,10 @@ def test_new_rows_fall_into_their_groups() -> None:
     seen, new = (ball.from_ball(torch.from_numpy(model.transform(x))) for x in (X[::2], X[1::2]))
     nearest = ball.cdist(new, seen).argmin(1).numpy()
     assert (GROUP[::2][nearest] == GROUP[1::2]).mean() > 0.95
+
+
+def test_rows_that_are_seen_scaled_are_all_searched(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("horoball.vae.layout._SAMPLE", 100)
+    model = PoincareVAE(hidden=(8,), max_epochs=1, random_state=0).fit(X)  # its columns are scaled
+    assert len(X) > 100
+    assert np.isfinite(model.transform(X)).all()

@@ -253,6 +253,7 @@ EPSILON_MAX = 8.6
 ORDER = 8  # coefficients per axis and cell
 _WIDTH = 0.25  # of a cell in X
 EPSILON_CELLS = 40  # along ε
+_AT_ONCE = 32  # λ whose quantiles are computed together
 
 
 class RadiusTable(NamedTuple):
@@ -444,10 +445,9 @@ def _build(d: int) -> RadiusTable:
         * EPSILON_MAX
     )
     numbers = solve(d, alpha / n)
-    t = _first_guess(numbers, epsilon)
-    column = RadiusNumbers(n, *(field.unsqueeze(-1) for field in numbers[1:]))
-    for _ in range(2):
-        t, _ = polish(column, t, torch.special.log_ndtr(epsilon), torch.special.log_ndtr(-epsilon))
+    # A few λ at a time: what is computed for them then stays in a core's cache.
+    parts = [RadiusNumbers(n, *some) for some in zip(*(field.split(_AT_ONCE) for field in numbers[1:]), strict=True)]
+    t = torch.cat([_quantiles(part, epsilon) for part in parts])
     radius = (
         torch.log(t / torch.sqrt(n * (1 + alpha)).unsqueeze(-1)).numpy().reshape(cells, ORDER, EPSILON_CELLS, ORDER)
     )
@@ -455,6 +455,15 @@ def _build(d: int) -> RadiusTable:
     rest = torch.stack((numbers.J - _growth(n, alpha), numbers.M)).numpy().reshape(2, cells, ORDER)
     rest = np.einsum("xi,kai->axk", fit, rest).reshape(cells, -1)
     return RadiusTable(shift, cells / span, cells, *(torch.from_numpy(part.copy()) for part in (rest, radius)))
+
+
+def _quantiles(numbers: RadiusNumbers, epsilon: Tensor) -> Tensor:
+    """t(ε) for each λ."""
+    t = _first_guess(numbers, epsilon)
+    column = RadiusNumbers(numbers.n, *(field.unsqueeze(-1) for field in numbers[1:]))
+    for _ in range(2):
+        t, _ = polish(column, t, torch.special.log_ndtr(epsilon), torch.special.log_ndtr(-epsilon))
+    return t
 
 
 def _first_guess(numbers: RadiusNumbers, epsilon: Tensor) -> Tensor:

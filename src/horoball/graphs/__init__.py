@@ -1,5 +1,7 @@
 """Graphs: reading, the model and its training, links and lineages, and the estimator PoincareGraphVAE."""
 
+from typing import TYPE_CHECKING, Any
+
 from horoball.graphs.baselines import (
     BASELINES,
     adamic_adar,
@@ -11,7 +13,6 @@ from horoball.graphs.baselines import (
     shortest_path,
     vgae_scores,
 )
-from horoball.graphs.estimator import PoincareGraphVAE
 from horoball.graphs.evaluation import (
     LeakWarning,
     LinkScores,
@@ -29,6 +30,9 @@ from horoball.graphs.graph import Graph
 from horoball.graphs.model import FermiDiracEdges, FreeEncoder, GraphConfig, GraphEncoder, GraphVAE, TanhEdges
 from horoball.graphs.read import read_graph
 from horoball.graphs.start import path_axes
+
+if TYPE_CHECKING:
+    from horoball.graphs.estimator import PoincareGraphVAE
 
 __all__ = [
     "BASELINES",
@@ -62,3 +66,12 @@ __all__ = [
     "split_links",
     "vgae_scores",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Import the estimator when it is asked for: not all need scikit-learn, which it imports."""
+    if name != "PoincareGraphVAE":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from horoball.graphs.estimator import PoincareGraphVAE
+
+    return PoincareGraphVAE

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from scipy.stats import t as student
+from scipy.special import stdtrit
 from torch import Tensor
 
 from horoball.geometry.coordinates import frozen
@@ -102,7 +102,7 @@ def difference(hyperbolic: list[float], euclidean: list[float]) -> Difference:
     mean, n = float(gap.mean()), len(gap)
     if n < 2:
         return Difference(mean, -np.inf, np.inf)
-    reach = float(student.ppf(0.975, n - 1) * gap.std(ddof=1) * np.sqrt(1 / n + _HELD_OUT / (1 - _HELD_OUT)))
+    reach = float(stdtrit(n - 1, 0.975) * gap.std(ddof=1) * np.sqrt(1 / n + _HELD_OUT / (1 - _HELD_OUT)))
     return Difference(mean, mean - reach, mean + reach)
 
 

@@ -41,6 +41,7 @@ class Neighborhood(NamedTuple):
 
 
 _DENSE = 5000  # rows up to which all pairs are computed unasked: 100 MB in float32
+_FEW = 2048  # points whose neighbors are found in one matrix: 34 MB
 _BLOCK = 64  # sources at a time: scipy answers in float64
 WORK = 50_000  # sources × rows at a time: some tenths of a second, for which scipy keeps Python's lock; Note [Ctrl-C]
 
@@ -109,22 +110,38 @@ def neighbor_graph(x: ArrayLike, neighbors: int = 20, *, join: bool = True) -> c
                [0., 1., 0., 7.],
                [0., 0., 7., 0.]])
     """
-    from sklearn.neighbors import NearestNeighbors  # as large as torch: only who asks for neighbors pays
-
     x = _points(x)
     n = len(x)
     if neighbors < 1:
         raise ValueError(f"neighbor_graph expects neighbors >= 1, got {neighbors}.")
     k = min(neighbors, n - 1)
-    # Measured on 10⁵ points: a tree takes 4 s in 5 dimensions, 66 s in 10; all pairs 32 s in 10, 53 s in 50.
-    method = "kd_tree" if x.shape[1] <= 8 else "brute"
     # The search over all pairs expands squares: far from the origin it would lose the digits of close pairs, so points
     # are centered for it, and lengths are computed anew.
     centered = (x - x.mean(0, dtype=np.float64)).astype(x.dtype)
-    index = NearestNeighbors(n_neighbors=k, algorithm=method).fit(centered).kneighbors(return_distance=False)
+    index = _nearest_of_few(centered, k) if n <= _FEW else _nearest(centered, k)
     length = np.stack([_lengths(x, x[other]) for other in index.T], 1)
     graph = _symmetric(np.repeat(np.arange(n), k), index.ravel(), length.ravel(), n)
     return _join(graph, x, centered) if join else graph
+
+
+def _nearest(x: np.ndarray, k: int) -> np.ndarray:
+    from sklearn.neighbors import NearestNeighbors  # as large as torch: only who asks for neighbors of many pays
+
+    # Measured on 10⁵ points: a tree takes 4 s in 5 dimensions, 66 s in 10; all pairs 32 s in 10, 53 s in 50.
+    method = "kd_tree" if x.shape[1] <= 8 else "brute"
+    found: np.ndarray = NearestNeighbors(n_neighbors=k, algorithm=method).fit(x).kneighbors(return_distance=False)
+    return found
+
+
+def _nearest_of_few(x: np.ndarray, k: int) -> np.ndarray:
+    """The same of a few points, sooner than scikit-learn is imported."""
+    x = x.astype(np.float64)
+    square = np.einsum("ij,ij->i", x, x)
+    apart = square[:, None] + square - 2 * x @ x.T
+    np.fill_diagonal(apart, np.inf)
+    index = np.argpartition(apart, k - 1, axis=1)[:, :k]
+    order = np.argsort(np.take_along_axis(apart, index, 1), axis=1, kind="stable")
+    return np.take_along_axis(index, order, 1)
 
 
 def _points(x: ArrayLike) -> np.ndarray:
@@ -150,12 +167,12 @@ def _symmetric(i: np.ndarray, j: np.ndarray, length: np.ndarray, n: int) -> csr_
 
 def _join(graph: csr_matrix, x: np.ndarray, centered: np.ndarray) -> csr_matrix:
     """Borůvka's rounds: every part but the largest takes its shortest link out."""
-    from sklearn.metrics import pairwise_distances_argmin_min
-
     while True:
         parts, part = connected_components(graph, directed=False)
         if parts == 1:
             return graph
+        from sklearn.metrics import pairwise_distances_argmin_min  # few graphs have parts
+
         links = []
         for number in np.argsort(np.bincount(part), kind="stable")[:-1]:
             inside, outside = np.flatnonzero(part == number), np.flatnonzero(part != number)

@@ -100,7 +100,7 @@ def surveyed(
         held.schema = table.schema
     index = np.arange(table.rows) if candidates is None else np.sort(candidates)
     group = None if table.covariates is None else table.covariates.groups
-    all_pairs = searches_all_pairs(table, library=library)
+    all_pairs = searches_all_pairs(held, library=library)  # rows that are seen scaled are in memory, too
     if len(index) > most:
         index = _landmarks(index, group, LANDMARKS if all_pairs else _FEW, seed)
     rows = np.arange(table.rows) if all_pairs else np.union1d(index, _some(table.rows, seed))
