@@ -12,6 +12,7 @@ ones are not independent. A change that leaves rows as near to their groups as b
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -38,7 +39,7 @@ class Drift:
         """How many would not fit if nothing had changed."""
         return self.rows * _least(self.held) / (self.held + 1)
 
-    @property
+    @cached_property
     def p(self) -> float:
         """Probability that so many or more do not fit if nothing has changed."""
         from scipy.stats import hypergeom  # which takes most of a second to import, and only this needs it

@@ -294,6 +294,11 @@ class Placer:
         return np.bincount(self._code[self._code >= 0], minlength=len(self.paths))
 
     @cached_property
+    def _sums(self) -> np.ndarray:
+        """Of the points of each path."""
+        return np.asarray(self._members.T @ self.points)
+
+    @cached_property
     def _members(self) -> csr_matrix:
         rows = np.flatnonzero(self._code >= 0)
         shape = (len(self.points), len(self.paths))
@@ -376,7 +381,7 @@ class Placer:
 
     @cached_property
     def _near(self) -> NearGroups:
-        center = self._mean(np.asarray(self._members.T @ self.points), self._sizes[:, None])
+        center = self._mean(self._sums, self._sizes[:, None])
         return NearGroups(self.points, self._code, center, self._scale, *self.fitted[:2])
 
     def _edges(self) -> np.ndarray:
@@ -417,18 +422,21 @@ class Placer:
     def _scores(self, x: np.ndarray, sharpness: float, own: np.ndarray | None = None) -> np.ndarray:
         """Scores of all paths, shape (rows, paths); `own` are the rows' own places among the points, left out."""
         out = np.empty((len(x), len(self.paths)))
-        center = np.asarray(self._members.T @ self.points)
+        center = self._sums
         for first in range(0, len(x), _BLOCK):
             rows = x[first : first + _BLOCK]
-            near = -_squares(rows, self.points) / self._scale
+            near = _squares(rows, self.points)
+            near /= -self._scale
             code = None
             if own is not None:
                 mine = own[first : first + _BLOCK]
                 near[np.arange(len(rows)), mine] = -np.inf
                 code = self._code[mine]
             top = near.max(1, keepdims=True)
+            near -= top
+            near /= sharpness
             with np.errstate(divide="ignore"):  # a group that is far from the nearest row has no weight left
-                mass = np.log(np.exp((near - top) / sharpness) @ self._members)
+                mass = np.log(np.exp(near, out=near) @ self._members)
             sums = sharpness * np.maximum(mass, -700.0) + top
             out[first : first + _BLOCK] = sums + self._to_centers(rows, center, code)
             if code is not None:  # a group of one row is not there without it
@@ -514,8 +522,11 @@ def _calibrated(p: np.ndarray, right: np.ndarray) -> tuple[float, float]:
 
 
 def _squares(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    square = np.square(a).sum(1)[:, None] - 2 * (a @ b.T) + np.square(b).sum(1)
-    return np.maximum(square, 0.0)
+    square = a @ b.T  # in place: many rows are compared with all others, and new memory takes most of the time
+    square *= -2
+    square += np.square(a).sum(1)[:, None]
+    square += np.square(b).sum(1)
+    return np.maximum(square, 0.0, out=square)
 
 
 def _log_softmax(scores: np.ndarray) -> np.ndarray:
