@@ -12,6 +12,7 @@ from torch.distributions import Distribution
 
 from horoball.geometry.autograd import Constants
 from horoball.plugins import Registry
+from horoball.tables.numbers import all_finite
 from horoball.tables.scaling import Summary
 
 
@@ -102,8 +103,10 @@ class Likelihood(Constants):
             ...
             ValueError: Row 11 holds -2, but the model is one of counts (poisson). Give it rows like those of the fit.
         """
-        bad, words = ~torch.isfinite(x), "numbers; none may be missing or infinite"
-        if not bool(bad.any()):
+        bad, words = None if all_finite(x) else ~torch.isfinite(x), "numbers; none may be missing or infinite"
+        if bad is None and type(self).impossible is Likelihood.impossible:
+            return
+        if bad is None or not bool(bad.any()):
             bad, words = self.impossible(x, whole=whole), self.domain
         if bool(bad.any()):
             row, column = bad.nonzero()[0].tolist()

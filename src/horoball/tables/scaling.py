@@ -135,8 +135,8 @@ def standardized(x: Tensor, mean: Tensor, std: Tensor, limit: Tensor | None = No
     features = len(mean)
     scaled = (x[:, :features] - mean) / std
     # A huge value divided by little overflows, but is a number still; an infinity that was given is not.
-    over = scaled.isinf() & x[:, :features].isfinite()
-    if may_hold(over):
+    if may_hold(~scaled.sum().isfinite()):
+        over = scaled.isinf() & x[:, :features].isfinite()
         scaled = torch.where(over, scaled.sign() * torch.finfo(x.dtype).max, scaled)
     if limit is not None:
         scaled = bounded(scaled, limit)

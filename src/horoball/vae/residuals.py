@@ -266,7 +266,13 @@ def far_report(
 
     def note(block: Tensor) -> None:
         nonlocal seen, count, farthest, where
-        x = block[:, : len(columns)].detach().cpu()
+        x = block[:, : len(columns)].detach()
+        if len(real) == len(columns) and len(x):
+            low, high = (float(end) for end in x.aminmax())
+            if -limit <= low and high <= limit:  # which gaps are not
+                seen += len(block)
+                return
+        x = x.cpu()
         times = torch.cat((x[:, real].abs() / limit, x[:, positive].clamp_min(1e-30).log().abs() / _LOG_LIMIT), 1)
         times = times.nan_to_num(0.0)  # gaps
         if times.numel() and float(times.max()) > 1:
