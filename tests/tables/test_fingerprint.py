@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +13,7 @@ import pytest
 from horoball.tables import read
 from horoball.tables.anndata import DiskRows, H5adTable
 from horoball.tables.numpy_files import MappedVectors
+from horoball.tables.row_groups import RowReader, Stretch
 from horoball.tables.table import Table
 from horoball.training import TrainConfig
 from horoball.vae.files import embed_folder
@@ -66,6 +67,33 @@ def test_every_row_counts(make: Callable[[np.ndarray, Path], Table], tmp_path: P
     assert make(rows(), tmp_path).fingerprint() == first
     assert make(exchanged(), tmp_path).fingerprint() != first
     assert make(one_changed(), tmp_path).fingerprint() != first
+
+
+@pytest.mark.parametrize("make", [parquet, mapped, h5ad])
+def test_rows_read_once_are_named_on_the_way(make: Callable[[np.ndarray, Path], Table], tmp_path: Path) -> None:
+    table = make(rows(), tmp_path)
+    noted, fingerprint = table.noted()
+    assert sum(len(block) for shard in noted.shards(3000) for block in shard.blocks(700)) == ROWS
+    assert fingerprint() == table.fingerprint()
+    noted, fingerprint = table.noted()
+    next(noted.blocks(700))
+    assert fingerprint() == table.fingerprint()  # of rows that were not all read
+
+
+def test_rows_of_a_new_embedding_are_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = parquet(rows(), tmp_path)
+    run = train(table, {"hidden": (4,)}, TrainConfig(max_epochs=1, batch_size=4096, distance_weight=0.0), ids="id")
+    read_rows: list[int] = []
+    whole = RowReader.read
+
+    def counted(self: RowReader, stretches: Sequence[Stretch]) -> np.ndarray:
+        read_rows.append(sum(stretch.rows for stretch in stretches))
+        return whole(self, stretches)
+
+    monkeypatch.setattr(RowReader, "read", counted)
+    assert embed_folder(run, table, tmp_path / "z", rows=5000) == ROWS
+    assert sum(read_rows) < 1.1 * ROWS  # with those of the sketch
+    assert embed_folder(run, table, tmp_path / "z", rows=5000) == 0
 
 
 def test_ids_count_and_so_does_their_order(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import copy
 import hashlib
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Protocol, Self
 
@@ -42,6 +42,8 @@ class StreamedTable(Table):
     """
 
     _units: list[Stretch]
+    _noted: Any = None  # a digest of the rows that `blocks` gave, see `noted`
+    _read_rows: list[int]  # how many these are
 
     @abstractmethod
     def _block_rows(self) -> int:
@@ -70,11 +72,25 @@ class StreamedTable(Table):
 
     def fingerprint(self) -> str:
         """Of how the rows lie, of all rows and of their names, in one pass over them."""
-        found = hashlib.sha256(np.array([unit.rows for unit in self._units]).data)
-        for block in self.blocks():
-            found.update(np.ascontiguousarray(block.numpy()).data)
-        found.update(names_digest(self._names_in_parts()))
-        return found.hexdigest()[:16]
+        table, told = self.noted()
+        for _ in table.blocks():
+            pass
+        return told()
+
+    def noted(self) -> tuple[Self, Callable[[], str]]:
+        """The same table, and what tells its fingerprint once its `blocks`, or those of its shards, were read."""
+        table = copy.copy(self)
+        table._noted = found = hashlib.sha256(np.array([unit.rows for unit in self._units]).data)
+        table._read_rows = rows = [0]
+
+        def told() -> str:
+            if rows[0] != self.rows:  # not once each
+                return self.fingerprint()
+            whole = found.copy()
+            whole.update(names_digest(self._names_in_parts()))
+            return whole.hexdigest()[:16]
+
+        return table, told
 
     def sketch(self) -> str:
         """Of how the rows lie, and of the first ones of some stretches; the others are not read."""
@@ -191,6 +207,9 @@ class StreamedTable(Table):
     def blocks(self, rows: int = 65536) -> Iterator[Tensor]:
         """All rows in their own order, a block at a time or less."""
         for block in self._read(self._plan_blocks(self._units)):
+            if self._noted is not None:
+                self._noted.update(np.ascontiguousarray(block.numpy()).data)
+                self._read_rows[0] += len(block)
             yield from block.split(rows)
 
 

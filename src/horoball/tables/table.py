@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol, Self
 
@@ -171,6 +171,10 @@ class Table(ABC):
     @abstractmethod
     def fingerprint(self) -> str:
         """A name for the rows and their names: another table has another. Streamed rows are all read for it."""
+
+    def noted(self) -> tuple[Self, Callable[[], str]]:
+        """The same rows, and what tells their fingerprint after they were read in order: without reading them again."""
+        return self, self.fingerprint
 
     def sketch(self) -> str:
         """A name that is found in no time: of two tables with different ones, not all rows are the same."""

@@ -12,6 +12,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +45,7 @@ _MOST = 1 << 26  # bytes of the record of a folder: some numbers for every file
 _OF = b"horoball"  # where a Parquet file says which embedding it is a part of
 
 
-def embed_file(run: Run, table: Table, path: Path, first: int = 0, of: str = "") -> int:
+def embed_file(run: Run, table: Table, path: Path, first: int = 0, of: Callable[[], str] = str) -> int:
     """Write the coordinates of all rows to one file, as its name ends: .parquet, .csv, .tsv or .jsonl.
 
     Its columns are `row`, the number of a row, or the rows' names under the name they have in their source; the ball
@@ -55,7 +56,7 @@ def embed_file(run: Run, table: Table, path: Path, first: int = 0, of: str = "")
         table: The rows.
         path: The file.
         first: Number of the first row.
-        of: What names the embedding that the file is a part of.
+        of: Gives what names the embedding that the file is a part of, once all rows are written.
 
     Returns:
         Number of rows.
@@ -80,11 +81,11 @@ def embed_file(run: Run, table: Table, path: Path, first: int = 0, of: str = "")
         names = pa.array(names)
     kind = pa.int64() if names is None else names.type
     numbers = [*(f"z{i}" for i in range(d)), "radius", "scale"]
-    schema = pa.schema([(table.name_column, kind), *((name, pa.float64()) for name in numbers)], {_OF: of})
+    schema = pa.schema([(table.name_column, kind), *((name, pa.float64()) for name in numbers)])
     rows = 0
     # A dictionary of numbers that hardly repeat takes a third of the time, and saves nothing.
     dictionaries: list[str] = [] if names is None else [table.name_column]
-    with _writer(path, schema, dictionaries) as write:
+    with _writer(path, schema, dictionaries, of) as write:
         for block in _joined(run.coordinates(table, first), _GROUP):
             end = rows + len(block)
             named = pa.array(np.arange(first + rows, first + end)) if names is None else names[rows:end]
@@ -125,8 +126,10 @@ def check_ending(path: Path) -> None:
 
 
 @contextmanager
-def _writer(path: Path, schema: Any, dictionaries: bool | list[str] = True) -> Iterator[Callable[[Any], object]]:
-    """A function that writes tables one after the other."""
+def _writer(
+    path: Path, schema: Any, dictionaries: bool | list[str] = True, of: Callable[[], str] = str
+) -> Iterator[Callable[[Any], object]]:
+    """A function that writes tables one after the other; `of` is asked last."""
     import pyarrow.csv as pc
     import pyarrow.parquet as pq
 
@@ -137,6 +140,7 @@ def _writer(path: Path, schema: Any, dictionaries: bool | list[str] = True) -> I
         if ending in (".parquet", ".pq"):
             with pq.ParquetWriter(file, schema, use_dictionary=dictionaries, write_page_checksum=True) as parquet:
                 yield parquet.write_table
+                parquet.add_key_value_metadata({_OF: named} if (named := of()) else {})
         elif ending == ".jsonl":
             yield lambda table: file.writelines(_json_line(row) for row in table.to_pylist())
         else:
@@ -195,7 +199,7 @@ def embed_folder(
         ['part-00000.parquet', 'part-00001.parquet', 'part-00002.parquet']
     """
 
-    def write(shard: Table, path: Path, first: int, of: str) -> int:
+    def write(shard: Table, path: Path, first: int, of: Callable[[], str]) -> int:
         return embed_file(run, shard, path, first, of)
 
     about = {"model": _digest(run)}
@@ -203,7 +207,7 @@ def embed_folder(
 
 
 def _write_parts(
-    write: Callable[[Table, Path, int, str], int],
+    write: Callable[[Table, Path, int, Callable[[], str]], int],
     about: dict[str, Any],
     table: Table,
     folder: Path,
@@ -224,10 +228,10 @@ def _write_parts(
         path = folder / f"part-{number:05d}.parquet"
         if number % ranks == rank:
             # All rows that a file was made from count, not only those of the sketch.
-            part = f"{whole} {first} {shard.fingerprint()}"
-            if not _is_there(path, shard.rows, part):
+            if not (path.exists() and _is_there(path, shard.rows, _part(whole, first, shard.fingerprint))):
                 (folder / _SUCCESS).unlink(missing_ok=True)
-                written += write(shard, path, first, part)
+                noted, fingerprint = shard.noted()
+                written += write(noted, path, first, partial(_part, whole, first, fingerprint))
             done += shard.rows
             told(done, mine)
         first += shard.rows
@@ -235,6 +239,11 @@ def _write_parts(
     if all(f"part-{number:05d}.parquet" in names for number in range(len(shards))):
         write_whole(folder / _SUCCESS, json.dumps({"rows": first, "files": len(shards)}), alone=False)
     return written
+
+
+def _part(whole: str, first: int, fingerprint: Callable[[], str]) -> str:
+    """What a file says of itself: the embedding, where its rows begin, and their fingerprint."""
+    return f"{whole} {first} {fingerprint()}"
 
 
 def _check(folder: Path, about: dict[str, Any], record: str) -> None:
@@ -318,7 +327,7 @@ def place_file(
     coverage: float = 0.9,
     threshold: float | None = None,
     first: int = 0,
-    of: str = "",
+    of: Callable[[], str] = str,
 ) -> tuple[int, int, int]:
     """Write where all rows belong to one file, as its name ends, some rows at a time; see `places_table`.
 
@@ -333,9 +342,8 @@ def place_file(
             names = shard.read_names()
             made = places_table(placed, threshold, names=names, id_column=table.name_column, first=first + rows)
             if write is None:
-                schema = made.schema.with_metadata({_OF: of} if of else None)
-                write = stack.enter_context(_writer(path, schema))
-            write(made.replace_schema_metadata(schema.metadata))
+                write = stack.enter_context(_writer(path, made.schema, of=of))
+            write(made)
             rows, below = rows + shard.rows, below + shard.rows - made["place"].null_count
             strange += 0 if placed.typical is None else placed.drift.unfit
         if write is None:
@@ -372,7 +380,7 @@ def place_folder(
         Number of rows that were written now.
     """
 
-    def write(shard: Table, path: Path, first: int, of: str) -> int:
+    def write(shard: Table, path: Path, first: int, of: Callable[[], str]) -> int:
         return place_file(run, placer, shard, path, coverage, first=first, of=of)[0]
 
     arrays = {"points": placer.points, "levels": placer.levels, "held": placer.held, "limits": placer.limits}
