@@ -1,4 +1,4 @@
-"""What one process measures of graphs: seconds and memory of an epoch, of a sum over all pairs, of a rank."""
+"""What one process measures of graphs: an epoch, a sum over all pairs, a rank, nodes that are added."""
 
 from __future__ import annotations
 
@@ -12,7 +12,11 @@ import torch
 from horoball.datasets import preferential_attachment, random_tree
 from horoball.geometry.random import generator_for
 from horoball.graphs import Graph, GraphConfig, GraphVAE
-from horoball.graphs.fit import FREE_TRAINING, PAPER_TRAINING, GraphObjective, fit_graph
+from horoball.graphs.fit import FREE_TRAINING, PAPER_TRAINING, TAXONOMY_TRAINING, GraphObjective, fit_graph
+from horoball.graphs.graph import transitive_closure
+from horoball.graphs.lineage import add_nodes
+from horoball.graphs.model import FreeEncoder
+from horoball.graphs.run import GraphRecord, GraphRun
 from horoball.training.engine import engine
 from horoball.training.progress import Silent
 
@@ -114,3 +118,42 @@ def rank_speed(nodes: int) -> Numbers:
     graph = preferential_attachment(nodes, 5)
     fit_graph(model, graph, PAPER_TRAINING.replace(max_epochs=8), non_edges=NON_EDGES, progress=clock)
     return {"wall": statistics.median(np.diff(clock.wall)[1:]), "above": _peak() - imported}
+
+
+def added(nodes: int, new: int) -> Numbers:
+    """Adding leaves to a taxonomy, d = 5: a random recursive tree whose nodes lie behind their parents."""
+    rng = np.random.default_rng(0)
+    parent = (np.arange(1, nodes) * rng.random(nodes - 1)).astype(np.int64)
+    tree = Graph.of(np.stack((np.arange(1, nodes), parent), 1), nodes, np.arange(nodes).astype(str), directed=True)
+    graph = transitive_closure(tree)
+    config = GraphConfig(
+        nodes, d=D, encoder="free", edges="fermi_dirac", learn_prior=True, directed=True, transitive=True
+    )
+    model = GraphVAE.from_config(config, generator=generator_for(0))
+    assert isinstance(model.encoder, FreeEncoder)
+    model.encoder.start_in(_behind_parents(parent, rng))
+    record = GraphRecord(model=config, training=TAXONOMY_TRAINING, edges=len(graph.edges), digest="0" * 64)
+    run = GraphRun(model.eval(), graph, record)
+    add_nodes(run, [("first", "1")], steps=2)  # first calls import
+    pairs = [(f"new {i}", str(p)) for i, p in enumerate(rng.integers(nodes, size=new))]
+    cpu, wall = time.process_time(), time.perf_counter()
+    add_nodes(run, pairs)
+    cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
+    return {"edges": len(graph.edges), "cpu": cpu, "wall": wall, "peak": _peak()}
+
+
+def _behind_parents(parent: np.ndarray, rng: np.random.Generator) -> torch.Tensor:
+    """Places of a random recursive tree's nodes, level by level."""
+    depth = [0]
+    for above in parent.tolist():
+        depth.append(depth[above] + 1)
+    levels = np.array(depth)
+    above = np.concatenate(([0], parent))
+    direction, radius = np.zeros((len(levels), D)), np.zeros(len(levels))
+    for level in range(1, int(levels.max()) + 1):
+        at = np.flatnonzero(levels == level)
+        radius[at] = radius[above[at]] + 0.1 + rng.exponential(0.7, len(at))
+        aside = rng.normal(size=(len(at), D)) * np.exp(-radius[above[at]])[:, None]
+        direction[at] = direction[above[at]] + aside
+        direction[at] /= np.linalg.norm(direction[at], axis=1, keepdims=True)
+    return torch.from_numpy((direction * radius[:, None]).astype(np.float32))

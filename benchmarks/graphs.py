@@ -1,9 +1,10 @@
-"""Graphs of a million nodes and more: `OMP_NUM_THREADS=1 python -m benchmarks.graphs scale|free|ranks`.
+"""Graphs of a million nodes and more: `OMP_NUM_THREADS=1 python -m benchmarks.graphs scale|free|ranks|grow`.
 
 scale    seconds of an epoch and peak memory by the number of nodes, each measurement in its own process; and the sum
          over all pairs, ours and by plain autograd
 free     the same for posteriors of the nodes' own, up to ten million nodes
 ranks    seconds of an epoch and peak memory on one rank and on two
+grow     milliseconds of a leaf that is added to a taxonomy, by how many nodes it has and how many come at once
 """
 
 from __future__ import annotations
@@ -22,11 +23,12 @@ from typing import Any
 import numpy as np
 import torch
 
-from benchmarks.graph_costs import EPOCHS, Numbers, attach, epoch, exact, free_epoch, plain, rank_speed
+from benchmarks.graph_costs import EPOCHS, Numbers, added, attach, epoch, exact, free_epoch, plain, rank_speed
 from benchmarks.table import markdown
 
 FREE = (100_000, 1_000_000, 10_000_000)
 NODES, EXACT, PLAIN = tuple(EPOCHS), (1000, 3000, 10_000), (1000, 2000, 4000)
+GROWN = ((100_000, 1000), (1_000_000, 100), (1_000_000, 1000))  # known, and new at once
 GIB = 1 << 30
 
 
@@ -130,11 +132,22 @@ def ranks(turns: int = 3) -> bool:
     return True
 
 
+def grow() -> bool:
+    """Leaves that are added to taxonomies."""
+    lines = []
+    for nodes, new in GROWN:
+        one = _child("added", nodes, new)
+        each = [f"{1000 * one[key] / new:.0f}" for key in ("cpu", "wall")]
+        lines.append([f"{nodes:,}", f"{one['edges']:,}", f"{new:,}", *each, f"{one['peak'] / GIB:.1f}"])
+    print(markdown(("nodes", "pairs of the closure", "new", "CPU ms each", "ms each", "peak, GiB"), lines))
+    return float(lines[-1][3]) <= 50
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    whole = {"scale": scale, "free": free, "ranks": ranks}
-    every = attach, epoch, exact, free_epoch, plain, rank_speed
+    whole = {"scale": scale, "free": free, "ranks": ranks, "grow": grow}
+    every = added, attach, epoch, exact, free_epoch, plain, rank_speed
     parts: dict[str, Callable[..., Any]] = {part.__name__: part for part in every}
     parser.add_argument("what", choices=(*whole, *parts))
     parser.add_argument("of", nargs="*")

@@ -10,6 +10,7 @@ import torch
 
 from horoball.graphs import Graph, growth, read_graph
 from horoball.graphs.fit import DIRECTED_TRAINING, TAXONOMY_TRAINING
+from horoball.graphs.graph import transitive_closure
 from horoball.graphs.lineage import Lineage, add_nodes, remove_nodes
 from horoball.graphs.run import GraphRun, train_graph
 
@@ -63,18 +64,38 @@ def test_near_nodes_and_some_that_are_drawn_place_a_node_as_all_do(
 
 
 def test_every_known_node_counts_once_on_average(run: GraphRun, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(growth, "_NEAR", 3)
-    monkeypatch.setattr(growth, "_DRAWN", 15_000)
+    for name, value in (("_ALL", 5), ("_NEAR", 3), ("_DRAWN", 15_000)):
+        monkeypatch.setattr(growth, name, value)
     z = run.points().float()
-    joined = torch.zeros(2, 2, 15, dtype=torch.bool)
-    joined[0, :, 4] = True
-    near = growth._Near(joined, z, run.model.offset(z))
+    above = torch.tensor([[0, 4], [1, 4], [1, 1]])
+    beside = growth._Beside(above, torch.tensor([[0, 9]]), 2, 15)
     with torch.no_grad():
-        near.look(z[:2], run.model)
-        (_, _, edges, no_weight), (*_, weight) = near.pairs(z[:2], run.model, torch.Generator(), exact=False)
-    assert no_weight is None
-    assert edges[0].sum().item() == 2  # the neighbor is at hand
-    torch.testing.assert_close(near.at_hand.sum(1) + weight.sum(1), torch.full((2,), 15.0), rtol=0.05, atol=0.0)
+        neighbors, joined = beside.of(torch.arange(2))
+        others = growth._Others(growth._Known(z, run.model), neighbors, joined, z[:2])
+        (_, _, edges, used), (near, *_), (_, _, no_edges, weight) = others.pairs(z[:2], torch.Generator())
+    assert edges is not None
+    assert no_edges is None
+    assert edges.sum((1, 2)).tolist() == [3, 1]  # above, below
+    assert used.sum(1).tolist() == [2, 2]
+    torch.testing.assert_close(used.sum(1) + near.shape[1] + weight.sum(1), torch.full((2,), 15.0), rtol=0.05, atol=0.0)
+
+
+def test_new_leaves_get_the_ancestors_of_all_their_parents(run: GraphRun) -> None:
+    grown = add_nodes(run, [("x", "n04"), ("x", "n06"), ("y", "n06")], steps=1).graph
+    edges = torch.cat((TREE.edges, torch.tensor([[15, 4], [15, 6], [16, 6]])))
+    wanted = transitive_closure(Graph.of(edges, 17, directed=True))
+    torch.testing.assert_close(grown.edges, wanted.edges)
+
+
+def test_nodes_with_many_and_few_neighbors_are_placed_in_turns(run: GraphRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    edges = [("x", "n04"), ("z", "n03"), ("z", "n06"), ("y", "n06")]
+    together = add_nodes(run, edges, steps=50)
+    monkeypatch.setattr(growth, "_PAIRS", 1)
+    apart = add_nodes(run, edges, steps=50)
+    assert together.graph.names.tolist() == apart.graph.names.tolist()
+    for placed in (together, apart):
+        lineage = Lineage(placed)
+        assert [sorted(lineage.ancestors(i).nodes.tolist())[:2] for i in (15, 17)] == [[0, 1], [0, 2]]
 
 
 def test_removed_nodes_leave_the_others_where_they_are(run: GraphRun, tmp_path: Path) -> None:

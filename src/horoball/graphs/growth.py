@@ -2,12 +2,13 @@
 
 A new node's posterior maximizes the part of the bound that has the node: its pairs with all known nodes, both ways, at
 their means. Beyond some thousand known nodes, a pair counts exactly if the known node is a neighbor or among the
-hundred that are likeliest to be one by mistake, seen from where the new node is; of the others some are drawn at each
-step and stand for all.
+sixty-four that are likeliest to be one by mistake, seen from where the new node starts; of the others some are drawn
+at each step and stand for all.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -18,11 +19,10 @@ from horoball.graphs.model import FreeEncoder
 from horoball.graphs.run import GraphRun
 
 _ALL = 4096  # known nodes up to which every pair counts at every step
-_NEAR = 128  # known nodes beside the neighbors whose pairs count exactly
-_DRAWN = 64  # of the others
+_NEAR = 64  # known nodes beside the neighbors whose pairs count exactly
+_DRAWN = 32  # of the others
 _PAIRS = 1 << 19  # distances that are held at a time, with all that autograd keeps of them
-_HELD = 1 << 26  # marks of known nodes that are held at a time, one byte each
-_LOOKED = 1 << 23  # pairs that are looked through at a time
+_LOOKED = 1 << 22  # pairs that are looked through at a time
 _FARTHEST = 300.0  # √c·radius up to which products are numbers of float64
 _BESIDE = 0.5  # how far from its neighbors, and outward, a node starts
 
@@ -41,50 +41,51 @@ def place_beside(
         generator: Where noise and draws come from.
     """
     z = run.points().float()
-    size = max(1, (_PAIRS if len(z) <= _ALL else _HELD) // len(z))
-    placed = []
-    for first in range(0, count, size):
-        many = min(size, count - first)
-        joined = torch.zeros(2, many, len(z), dtype=torch.bool)
-        for way, pairs in enumerate((above, below)):
-            mine = pairs[(pairs[:, 0] >= first) & (pairs[:, 0] < first + many)]
-            joined[way, mine[:, 0] - first, mine[:, 1]] = True
-        placed.append(_placed(run, z, joined, steps, generator))
-    loc, raw = zip(*placed, strict=True)
-    return torch.cat(loc), torch.cat(raw)
+    beside = _Beside(above, below, count, len(z))
+    encoder: Any = run.model.encoder
+    loc, raw = (torch.empty(count, rows.shape[1]) for rows in (z, encoder.raw_scale))
+    with torch.no_grad():
+        known = _Known(z, run.model)
+    by_degree = beside.degree.argsort(stable=True)  # those of like degrees waste no room
+    while len(by_degree):
+        widths = beside.degree[by_degree] + (len(z) if known.all_count else _NEAR + _DRAWN)
+        many = max(1, int((widths * torch.arange(1, len(widths) + 1) <= _PAIRS).sum()))
+        nodes, by_degree = by_degree[:many], by_degree[many:]
+        loc[nodes], raw[nodes] = _placed(run, known, *beside.of(nodes), steps, generator)
+    return loc, raw
 
 
-def _placed(run: GraphRun, z: Tensor, joined: Tensor, steps: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
-    """The same of some new nodes; joined has shape (2, new, known)."""
+def _placed(
+    run: GraphRun, known: _Known, neighbors: Tensor, joined: Tensor, steps: int, generator: torch.Generator
+) -> tuple[Tensor, Tensor]:
+    """The same of some new nodes, from their neighbors, shape (new, k), and edges each way, shape (2, new, k)."""
     model, beta = run.model, run.record.training.beta
     encoder: Any = model.encoder
-    loc, raw = _start(run, z, joined, generator)
+    loc, raw = _start(run, known, neighbors, joined, generator)
     here = FreeEncoder(len(loc), encoder.d, encoder.ball, run.record.model.posterior, generator=generator)
     with torch.no_grad():
         here.loc.copy_(loc)
         here.raw_scale.copy_(raw)
-        offset = model.offset(z)
+        others = _Others(known, neighbors, joined, loc)
     optimizer = torch.optim.Adam(here.parameters(), 0.05)
     if run.graph.directed:
         take_local_steps(optimizer, here.loc, encoder.ball)
     rate = torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.1 ** (1 / max(1, steps)))
     prior = model.prior()
-    exact = len(z) <= _ALL
-    near = _Near(joined, z, offset)
-    if not exact:
-        near.look(loc, model)
     for _ in range(steps):
         new, log_q = here().rsample_and_log_prob(generator=generator)
         loss = beta * (log_q - prior.log_prob(new)).sum()
         own = model.offset(new)
-        for apart, there, is_edge, weight in near.pairs(new, model, generator, exact=exact):
+        for apart, there, is_edge, weight in others.pairs(new, generator):
             up = down = apart
             if there is not None and own is not None:
                 lift = there - own.unsqueeze(1)
                 up, down = apart + lift, apart - lift
-            for d, edge in zip((up, down), is_edge, strict=True):
-                value = torch.where(edge, model.edges.log_edge(d), model.edges.log_no_edge(d))
-                loss = loss - (value if weight is None else torch.where(weight > 0, weight * value, 0.0)).sum()
+            for way, d in enumerate((up, down)):
+                value = model.edges.log_no_edge(d)
+                if is_edge is not None:
+                    value = torch.where(is_edge[way], model.edges.log_edge(d), value)
+                loss = loss - torch.where(weight > 0, weight * value, 0.0).sum()
         optimizer.zero_grad()
         loss.backward(inputs=list(here.parameters()))
         optimizer.step()
@@ -92,86 +93,128 @@ def _placed(run: GraphRun, z: Tensor, joined: Tensor, steps: int, generator: tor
     return here.loc.detach(), here.raw_scale.detach()
 
 
-class _Near:
-    """The known nodes that new ones are compared with: all, or those at hand and some that are drawn."""
+class _Beside:
+    """The neighbors of new nodes: pairs (new, known), each once, and which ways they are joined."""
 
-    def __init__(self, joined: Tensor, z: Tensor, offset: Tensor | None) -> None:
-        self.joined, self.z, self.offset = joined, z, offset
-        self.near = torch.empty(0, dtype=torch.int64)  # (new, near ones)
-        self.at_hand = joined.new_zeros(0)  # (new, known)
-        self.points, self.there, self.edges = z, offset, joined  # of the near ones
+    def __init__(self, above: Tensor, below: Tensor, count: int, known: int) -> None:
+        ways = [pairs[:, 0] * known + pairs[:, 1] for pairs in (above, below)]
+        pairs = torch.cat(ways).unique()
+        self.known = pairs % known
+        self.joined = torch.stack([torch.isin(pairs, way) for way in ways])
+        self.degree = torch.bincount(pairs // known, minlength=count)
+        self.first = self.degree.cumsum(0) - self.degree
 
-    @torch.no_grad()
-    def look(self, loc: Tensor, model: Any) -> None:
-        """Find the neighbors and the known nodes likeliest to be taken for some."""
-        neighbors = self.joined.any(0)
-        many = min(len(self.z), int(neighbors.sum(1).max()) + _NEAR)
-        known, at = _Likely(self.z, self.offset, model), []
-        for first in range(0, len(loc), rows := max(1, _LOOKED // len(self.z))):
-            key = known.keys(loc[first : first + rows])
-            key[neighbors[first : first + rows]] = -torch.inf
-            at.append(key.topk(many, largest=False, sorted=False).indices)
-        self.near = torch.cat(at)
-        self.at_hand = torch.zeros_like(neighbors).scatter_(1, self.near, True)
-        self.points, self.edges = self.z[self.near], self.joined.gather(2, self.near.expand(2, -1, -1))
-        self.there = None if self.offset is None else self.offset[self.near]
+    def of(self, nodes: Tensor) -> tuple[Tensor, Tensor]:
+        """Neighbors of some of the new nodes, shape (new, k), and edges each way, (2, new, k); none is no neighbor."""
+        nth = torch.arange(int(self.degree[nodes].max()))
+        used = nth < self.degree[nodes].unsqueeze(1)
+        at = torch.where(used, self.first[nodes].unsqueeze(1) + nth, 0)
+        return self.known[at], self.joined[:, at] & used
 
-    def pairs(self, new: Tensor, model: Any, generator: torch.Generator, *, exact: bool) -> Any:
-        """Distances, offsets of the known nodes, which pairs are edges each way, and weights, part by part."""
-        if exact:
-            yield model.ball.cdist(new, self.z), self.offset, self.joined, None
+
+class _Others:
+    """The known nodes that new ones are compared with: neighbors, those likely to be taken for some, and the rest."""
+
+    def __init__(self, known: _Known, neighbors: Tensor, joined: Tensor, loc: Tensor) -> None:
+        self.known, self.neighbors, self.joined = known, neighbors, joined
+        self.is_neighbor = joined.any(0)
+        self.count = len(known.z)
+        if known.all_count:
+            self.rest = torch.ones(len(loc), self.count)
+            self.rest[self.is_neighbor.nonzero()[:, 0], neighbors[self.is_neighbor]] = 0.0
+            self.near = neighbors.new_empty(len(loc), 0)
+        else:
+            self.near = known.likely(loc, neighbors, self.is_neighbor)
+        at_hand = torch.cat((torch.where(self.is_neighbor, neighbors, self.count), self.near), 1)
+        self.at_hand = at_hand.sort(1).values  # neighbors that are none come last
+
+    def pairs(
+        self, new: Tensor, generator: torch.Generator
+    ) -> Iterator[tuple[Tensor, Tensor | None, Tensor | None, Tensor]]:
+        """Distances, offsets of the known nodes, edges each way if there are some, and weights, part by part."""
+        known, ball = self.known, self.known.model.ball
+        z, offset = known.z, known.offset
+        for nodes, edges, weight in (
+            (self.neighbors, self.joined, self.is_neighbor.float()),
+            (self.near, None, torch.ones(())),
+        ):
+            if nodes.shape[1]:
+                yield ball.dist(new.unsqueeze(1), z[nodes]), None if offset is None else offset[nodes], edges, weight
+        if known.all_count:
+            yield ball.cdist(new, z), offset, None, self.rest
             return
-        yield model.ball.dist(new.unsqueeze(1), self.points), self.there, self.edges, None
-        drawn = torch.randint(len(self.z), (_DRAWN,), generator=generator)
-        weight = (~self.at_hand[:, drawn]).float() * (len(self.z) / _DRAWN)
-        there = None if self.offset is None else self.offset[drawn]
-        yield model.ball.cdist(new, self.z[drawn]), there, torch.zeros_like(self.edges[..., :1]), weight
+        drawn = torch.randint(self.count, (_DRAWN,), generator=generator)
+        place = torch.searchsorted(self.at_hand, drawn.expand(len(new), -1).contiguous())
+        held = self.at_hand.gather(1, place.clamp_max(self.at_hand.shape[1] - 1)) == drawn
+        weight = (~held).float() * (self.count / _DRAWN)
+        yield ball.cdist(new, z[drawn]), None if offset is None else offset[drawn], None, weight
 
 
-class _Likely:
-    """Numbers in the order in which known nodes are likely to be neighbors of new ones, roughly.
+class _Known:
+    """Known nodes, in the order in which they are likely to be taken for neighbors of new ones, roughly.
 
-    In the ball it is s exp(−|γ(r − r')|) with s of Note [Pairs], which for pairs far apart is the exponential of their
-    distance with its offset, the likelier way; all of it are products.
+    In the ball it is that of s exp(−|γ(r − r')|) with s of Note [Pairs], which for pairs far apart is the exponential
+    of their distance with its offset, the likelier way. It is the lesser of two products, one for each way.
     """
 
-    def __init__(self, z: Tensor, offset: Tensor | None, model: Any) -> None:
-        self.model, self.z, self.offset, self.flat = model, z, offset, model.ball.is_euclidean
-        if not self.flat:
-            self.known = self._lifted(z)
-            self.tilt = None if offset is None else self._tilt(offset)
-            self.untilt = None if self.tilt is None else 1 / self.tilt
+    def __init__(self, z: Tensor, model: Any) -> None:
+        self.model, self.z, self.offset = model, z, model.offset(z)
+        self.all_count = len(z) <= _ALL
+        if not (self.all_count or model.ball.is_euclidean):
+            lifted = self._lifted(z)
+            self.ways = [lifted.T.contiguous()]
+            if self.offset is not None:
+                tilt = self._tilt(self.offset)
+                self.ways = [(lifted * tilt).T.contiguous(), (lifted / tilt).T.contiguous()]
+
+    def likely(self, loc: Tensor, neighbors: Tensor, is_neighbor: Tensor) -> Tensor:
+        """Those likeliest to be taken for neighbors of some places, shape (new, _NEAR), without the neighbors."""
+        many, found = min(len(self.z) - neighbors.shape[1], _NEAR), []
+        rows = max(1, _LOOKED // len(self.z))
+        for at, own, real in zip(loc.split(rows), neighbors.split(rows), is_neighbor.split(rows), strict=True):
+            key = self._keys(at)
+            key[real.nonzero()[:, 0], own[real]] = torch.inf
+            found.append(key.topk(many, largest=False, sorted=False).indices)
+        return torch.cat(found)
+
+    def _keys(self, loc: Tensor) -> Tensor:
+        """Smaller ones are likelier; shape (new, known)."""
+        offset = self.model.offset(loc)
+        if self.model.ball.is_euclidean:
+            d = torch.cdist(loc, self.z)
+            return d if self.offset is None else d - (self.offset - offset.unsqueeze(1)).abs()
+        new = self._lifted(loc) * self._signs()
+        if offset is None:
+            return new @ self.ways[0]
+        tilt = self._tilt(offset)
+        key = (new / tilt) @ self.ways[0]
+        return torch.minimum(key, (new * tilt) @ self.ways[1], out=key)
 
     def _lifted(self, z: Tensor) -> Tensor:
+        """(1, cosh r, u sinh r), so that s is a product of two of them with signs."""
         y = z.double() * self.model.ball.c_value**0.5
         r = torch.linalg.vector_norm(y, dim=-1, keepdim=True)
         capped = r.clamp(max=_FARTHEST)
-        return torch.cat((torch.cosh(capped), torch.sinh(capped) * y / r.clamp_min(1e-300)), -1)
+        return torch.cat((torch.ones_like(r), torch.cosh(capped), torch.sinh(capped) * y / r.clamp_min(1e-300)), -1)
+
+    def _signs(self) -> Tensor:
+        signs = torch.full((self.z.shape[1] + 2,), -1.0, dtype=torch.float64)
+        signs[1] = 1.0
+        return signs
 
     def _tilt(self, offset: Tensor) -> Tensor:
-        return torch.exp((offset.double() * self.model.ball.c_value**0.5).clamp(max=_FARTHEST))
-
-    def keys(self, loc: Tensor) -> Tensor:
-        """Smaller ones are likelier; shape (new, known)."""
-        offset = self.model.offset(loc)
-        if self.flat:
-            d = torch.cdist(loc, self.z)
-            return d if self.offset is None else d - (self.offset - offset.unsqueeze(1)).abs()
-        new = self._lifted(loc)
-        new[:, 1:] *= -1
-        s = torch.addmm(new.new_full((), -1.0), new, self.known.T).clamp_min_(0)
-        if self.tilt is None or self.untilt is None:
-            return s
-        tilt = self._tilt(offset).unsqueeze(1)
-        return s.mul_(torch.minimum(self.tilt / tilt, tilt * self.untilt))
+        return torch.exp((offset.double() * self.model.ball.c_value**0.5).clamp(max=_FARTHEST)).unsqueeze(1)
 
 
-def _start(run: GraphRun, z: Tensor, joined: Tensor, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+def _start(
+    run: GraphRun, known: _Known, neighbors: Tensor, joined: Tensor, generator: torch.Generator
+) -> tuple[Tensor, Tensor]:
     """Beside the neighbor that is farthest from the origin, and behind it: that is the parent in a taxonomy."""
-    radius = torch.linalg.vector_norm(z, dim=-1)
-    beside = torch.where(joined.any(0), radius, -1.0).argmax(1)
-    noise = torch.randn(len(beside), z.shape[1], generator=generator)
-    start = z[beside] * (1 + _BESIDE / radius[beside].clamp_min(_BESIDE)).unsqueeze(1)
-    loc = start + 0.1 * noise * torch.exp(-radius[beside]).unsqueeze(1)
+    radii = torch.linalg.vector_norm(known.z[neighbors], dim=-1)
+    radius, nth = torch.where(joined.any(0), radii, -1.0).max(1)
+    beside = neighbors.gather(1, nth.unsqueeze(1))[:, 0]
+    noise = torch.randn(len(beside), known.z.shape[1], generator=generator)
+    start = known.z[beside] * (1 + _BESIDE / radius.clamp_min(_BESIDE)).unsqueeze(1)
+    loc = start + 0.1 * noise * torch.exp(-radius).unsqueeze(1)
     encoder: Any = run.model.encoder
     return loc, encoder.raw_scale.detach()[beside]

@@ -236,6 +236,12 @@ def _extended(graph: Graph, pairs: list[tuple[Any, Any]], *, transitive: bool) -
             raise ValueError(f"Each edge joins a new node to a known one, got {tuple(pair)}.")
         edges.append(ends)
     names = np.array(list(number))
-    both = torch.cat((graph.edges, torch.tensor(edges)))
-    larger = Graph.of(both, len(names), names, directed=graph.directed)
+    added = torch.tensor(edges)
+    if transitive and bool((added[:, 1] < known).all()):
+        # Only leaves are new, and the ancestors of their parents are known: the rest is closed as it is.
+        parents = Graph.of(added, len(names), directed=True).relation()[known:, :known]
+        leaf, ancestor = (parents @ graph.relation()).nonzero()
+        added = torch.cat((added, torch.from_numpy(np.stack((leaf + known, ancestor), 1).astype(np.int64))))
+        transitive = False
+    larger = Graph.of(torch.cat((graph.edges, added)), len(names), names, directed=graph.directed)
     return transitive_closure(larger) if transitive else larger
