@@ -104,7 +104,7 @@ def test_a_delta_table_is_read_without_its_deleted_rows(tmp_path: Path) -> None:
 
 
 def test_a_table_of_another_format_in_a_store_is_refused() -> None:
-    put("memory://listing/iceberg/data/0.parquet", frame())
-    fsspec.filesystem("memory").pipe_file("/listing/iceberg/metadata/v1.metadata.json", b"{}")
-    with pytest.raises(ValueError, match="an Iceberg table"):
-        read("memory://listing/iceberg")
+    put("memory://listing/hudi/data/0.parquet", frame())
+    fsspec.filesystem("memory").pipe_file("/listing/hudi/.hoodie/hoodie.properties", b"")
+    with pytest.raises(ValueError, match="a Hudi table"):
+        read("memory://listing/hudi")

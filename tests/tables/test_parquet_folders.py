@@ -39,7 +39,7 @@ def hudi(folder: Path) -> None:
     (folder / ".hoodie").mkdir()
 
 
-FORMATS = {"Iceberg": (iceberg, "pyiceberg"), "Hudi": (hudi, "hudi")}
+FORMATS = {"Hudi": (hudi, "hudi")}
 
 
 @pytest.mark.parametrize("name", FORMATS)
@@ -68,6 +68,20 @@ def test_a_delta_table_needs_what_reads_its_log(
         reads(tmp_path)
     with pytest.raises(ValueError, match="part of the Delta table"):
         reads(tmp_path / "day")
+
+
+@pytest.mark.parametrize("reads", [read, partial(read, kind="numbers")])
+def test_an_iceberg_table_needs_what_reads_its_metadata(
+    reads: Callable[[Path], object], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    iceberg(tmp_path)
+    part(tmp_path / "data" / "day" / "1.parquet", 0)
+    monkeypatch.setitem(sys.modules, "pyiceberg.catalog.noop", None)
+    with pytest.raises(ImportError, match=r"is an Iceberg table.*deleted.*horoball\[iceberg\]"):
+        reads(tmp_path)
+    for below in ("data", "data/day"):
+        with pytest.raises(ValueError, match="part of the Iceberg table"):
+            reads(tmp_path / below)
 
 
 def test_a_folder_called_metadata_is_no_iceberg_table(tmp_path: Path) -> None:

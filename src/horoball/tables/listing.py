@@ -15,13 +15,11 @@ from urllib.parse import unquote
 
 from horoball.plugins import TABLE_FORMATS
 from horoball.storage.stores import STORES, store_errors, without_secrets
+from horoball.tables.iceberg import iceberg_files, is_description
 
 _DELTA, _HUDI, _ICEBERG = "_delta_log", ".hoodie", "metadata"
 # What reads the rows of these, and gives them to us as an Arrow table.
-_READS = {
-    "an Iceberg table": "pyiceberg.table.StaticTable.from_metadata(path).scan().to_arrow()",
-    "a Hudi table": "spark.read.format('hudi').load(path).toPandas()",
-}
+_READS = {"a Hudi table": "spark.read.format('hudi').load(path).toPandas()"}
 _OTHERS = (*(ending for ending in TABLE_FORMATS if ending != ".parquet"), ".pq", ".orc", ".avro")
 _MOST = 1 << 20  # files of a table
 _LISTED = (*STORES, "file", "local")  # kinds of URLs that can be listed
@@ -75,7 +73,7 @@ def parquet_files(path: str) -> list[str]:
 
     Names that begin with a dot or an underscore are what systems leave beside the rows, as `_metadata` and `.x.crc`;
     they are not read, as in Spark and Arrow. Folders named as `year=2026` are columns of the rows below them. A Delta
-    table is the files that its log has left.
+    table is the files that its log has left, and an Iceberg table those that its newest description names.
 
     Raises:
         ValueError: There is no such file, or they belong to a table of a format that keeps deleted rows in them.
@@ -129,6 +127,8 @@ def _of_disk(path: str) -> list[str]:
     kind, place = _format_of(Path(path).resolve())
     if kind == "a Delta table":
         return _of_delta(path, str(place))
+    if kind == "an Iceberg table":
+        return _of_iceberg(path, str(place), own=place == Path(path).resolve())
     _refuse(path, kind, str(place), own=place == Path(path).resolve())
     found, others = [], []
     for top, folders, files in os.walk(path):
@@ -155,14 +155,17 @@ def _of_store(path: str) -> list[str]:
         parents = PurePosixPath(base).parents
         above = [str(place) for place in (*parents,)[:-1] if str(place) not in (".", "/")]
         delta = [place for place in above if system.exists(f"{place}/{_DELTA}")]
+        # The folder of an Iceberg table's files is called data.
+        homes = [place for place in above if f"{base}/".startswith(f"{place}/data/")]
+        iceberg = [place for place in homes if system.glob(f"{place}/{_ICEBERG}/*.metadata.json")]
     if delta or any(name.startswith(f"{_DELTA}/") for name in below):
         return _of_delta(path, str(system.unstrip_protocol(delta[-1])) if delta else path)
     if any(name.startswith(f"{_HUDI}/") for name in below):
         _refuse(path, "a Hudi table", path, own=True)
-    if any(
-        name.startswith(f"{_ICEBERG}/") and name.endswith((".metadata.json", "version-hint.text")) for name in below
-    ):
-        _refuse(path, "an Iceberg table", path, own=True)
+    if any(name.startswith(f"{_ICEBERG}/") and is_description(name.removeprefix(f"{_ICEBERG}/")) for name in below):
+        return _of_iceberg(path, path, own=True)
+    if iceberg:
+        return _of_iceberg(path, str(system.unstrip_protocol(iceberg[-1])), own=False)
     shown = [name for name in below if not any(map(_is_hidden, name.split("/")))]
     found = [name for name in shown if name.lower().endswith(".parquet")]
     others = [name for name in shown if name.lower().endswith(_OTHERS)]
@@ -192,7 +195,7 @@ def _format_of(folder: Path) -> tuple[str | None, Path]:
             return "a Delta table", place
         if (place / _HUDI).is_dir():
             return "a Hudi table", place
-        if any((place / _ICEBERG).glob("*.metadata.json")) or (place / _ICEBERG / "version-hint.text").exists():
+        if any(is_description(found.name) for found in (place / _ICEBERG).glob("*.*")):
             return "an Iceberg table", place
     return None, folder
 
@@ -237,6 +240,19 @@ def _of_delta(path: str, table: str) -> list[str]:
     return sorted(path.replace("s3a://", "s3://") if "://" in path else unquote(path) for path in files)
 
 
+def _of_iceberg(path: str, table: str, *, own: bool) -> list[str]:
+    """Files that the newest description of an Iceberg table names; folders name none of their columns."""
+    if not own:
+        raise ValueError(
+            f"{path} is a part of the Iceberg table {table}, whose metadata says which rows are left. Read that."
+        )
+    import fsspec
+
+    system = _system(path) if "://" in path else fsspec.filesystem("file")
+    with store_errors(without_secrets(path)):
+        return [PartFile(file, {}) for file in iceberg_files(path, system)]
+
+
 def _has_vectors(table: Any) -> bool:
     names = table.get_add_actions(flatten=True).schema.names
     return any("deletion" in name.lower() for name in names)
@@ -249,7 +265,7 @@ def _for_delta() -> dict[str, str]:
 
 
 def _with_values(files: Iterable[str], path: str) -> list[str]:
-    """Files with the columns that the names of their folders hold."""
+    """Files with the columns that the names of their folders hold, those of Iceberg tables as they are."""
     listed = list(files)
     texts = [_values(file, path) for file in listed]
     names = list(texts[0]) if texts else []
@@ -268,8 +284,10 @@ def _with_values(files: Iterable[str], path: str) -> list[str]:
     ]
 
 
-def _values(file: str, path: str) -> dict[str, str]:
+def _values(file: str, path: str) -> dict[str, Any]:
     """What folders below a path say, by name. Above it they name a whole table, and say nothing of its rows."""
+    if isinstance(file, PartFile):
+        return dict(file.values)
     fixed = path.split("*")[0].rpartition("/")[0] if is_pattern(path) else path.rstrip("/")
     rest = file[len(fixed) :] if file.startswith(fixed) else file
     parts = [part for part in rest.replace(os.sep, "/").split("/")[:-1] if "=" in part]
