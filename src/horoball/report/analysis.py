@@ -181,7 +181,7 @@ FIGURES = (
 _LABELS = 64  # leaves of a tree that can be drawn on the page
 _DRAWS = 100  # replicates for its support, as in `horoball tree`
 _ROWS = 1500  # of a table that are judged and measured, a fixed sample
-_LABEL_ROWS = 600  # that say how far labels are apart, in a short report
+_LABEL_ROWS, _OF_A_LABEL = 600, 40  # that say how far labels are apart, in a short report: in all, and of each
 _LANDMARKS = 80  # that δ is measured from: its intervals are then some 0.02 wide
 
 CALLED = {"hyperbolic": "hyperbolic", "euclidean": "Euclidean", "neither": "neither"}
@@ -332,7 +332,7 @@ def _of_labels(table: ArrayTable) -> np.ndarray:
     order = rng.permutation(table.rows)
     order = order[np.argsort(label[order], kind="stable")]
     rank = np.arange(table.rows) - np.searchsorted(label[order], label[order])  # within its label
-    return np.sort(order[rank < _LABEL_ROWS // (label.max() + 1)])
+    return np.sort(order[rank < min(_OF_A_LABEL, _LABEL_ROWS // (label.max() + 1))])
 
 
 def _epochs(side: list[Any]) -> list[int]:

@@ -181,6 +181,7 @@ def _graph(points: np.ndarray, neighbors: int, group: np.ndarray | None) -> csr_
 
 
 _STEPS = 400
+_FEW_ROWS, _STEPS_OF_FEW = 1000, 200  # fewer rows than these have found their places by then
 _RATE = 0.1  # of coordinates, at first
 _SCALE_RATE = 0.02  # of the scales of the terms
 _DISTANCES_FIRST = 0.2  # part of the steps with the distance term alone
@@ -232,8 +233,9 @@ def layout(
     held = torch.cat((z.flatten(), z.new_zeros(2)))
     grad, first, second = (torch.zeros_like(held) for _ in range(3))
     z, at_once = held[:-2].view(rows, d), min(len(landmarks), _LANDMARKS_AT_ONCE)
-    for step in counted("Layout", _STEPS):
-        part = step / _STEPS
+    steps = _STEPS if rows >= _FEW_ROWS else min(_STEPS, _STEPS_OF_FEW)
+    for step in counted("Layout", steps):
+        part = step / steps
         weight = locality if part >= _DISTANCES_FIRST else 0.0
         index = rng.choice(len(landmarks), at_once, replace=False)
         # Others than the landmarks, too: rows that are in no crowd would not move apart.
