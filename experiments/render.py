@@ -21,6 +21,7 @@ from experiments import (
     estimators,
     figure7,
     known_groups,
+    latent_trees,
     new_nodes,
     placing,
     reconstruction,
@@ -41,6 +42,7 @@ from experiments import (
 ROOT = Path(__file__).parents[1]
 PAGES = (
     "experiments/README.md",
+    "docs/concepts.md",
     "docs/graphs.md",
     "docs/hierarchy.md",
     "docs/reproduction.md",
@@ -81,6 +83,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "new_nodes": new_nodes.table,
     "closure_prediction": closure_prediction.table,
     "curvature_gain": curvature_gain.table,
+    "latent_trees": latent_trees.table,
     "branch_differences": branch_differences.table,
     "branch_coverage": branch_differences.coverage_table,
     "tree_found": tree_support.found_table,
