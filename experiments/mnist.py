@@ -36,6 +36,8 @@ _DEFAULTS = {
     "scale": "isotropic",
     "learn": "",
     "start": "linear",
+    "manifold": "ball",
+    "prior": "normal",
     "epochs": 80,
     "images": 10_000,
 }
@@ -67,10 +69,27 @@ def trained(
     scale: str = "isotropic",
     learn: str = "",
     start: str = "linear",
+    manifold: str = "ball",
+    prior: str = "normal",
     epochs: int = 80,
 ) -> VAE:
-    """A model, trained now or before; `learn` is "", "c" or "prior", `start` "linear" or "spread"."""
+    """A model, trained now or before.
+
+    Args:
+        d: Dimensions.
+        c: Curvature.
+        seed: Of the training.
+        posterior: Family of posteriors.
+        decoder: Of the points.
+        scale: Of posteriors.
+        learn: "", "c" or "prior".
+        start: "linear" or "spread".
+        manifold: "ball" or the signature of a product, such as "H2xE3".
+        prior: "normal", "mixture" or "vamp".
+        epochs: Of the training.
+    """
     options = {"posterior": posterior, "decoder": decoder, "scale": scale, "learn": learn, "start": start}
+    options |= {"manifold": manifold, "prior": prior}
     images: Images = digits(True)
     torch.manual_seed(seed)
     config = ModelConfig(
@@ -81,6 +100,8 @@ def trained(
         posterior=posterior,
         scale=scale,
         learn_prior=learn == "prior",
+        manifold=manifold if manifold == "ball" else f'product:{{"signature": "{manifold}"}}',
+        prior=prior,
         likelihood="bernoulli",
         decoder=decoder,
         hidden=(600,),
@@ -92,6 +113,8 @@ def trained(
         return model.eval()
     if start == "spread":
         spread(cast(Gyroplane, model.decoder.network[0]))  # type: ignore[index]
+    if prior == "vamp":
+        model.prior.start_from_rows(images.x[torch.randperm(len(images.x))[: len(model.prior.inputs)]])
     model.decoder.start_at(model.likelihood.start_at(images.x.mean(0)))  # type: ignore[operator]
     fit(model, ArrayTable(images.x), _TRAINING.replace(max_epochs=epochs, seed=seed))
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -161,8 +184,8 @@ def run(d: int, c: float, seed: int, samples: int = 5000, images: int = 10_000, 
         "elbo": float(bound.value.mean()),
         "kl": float(bound.kl.mean()),
         "rounding": float(exact - rounded),  # what short products add to it, on a few images with the same noise
-        "c": model.ball.c_value,
-        "prior_scale": float(model.prior.scale.detach()),
+        "c": [ball.c_value for ball in model.ball.balls] if options.get("manifold") else model.ball.c_value,
+        **({} if options.get("prior") == "vamp" else {"prior_scale": float(model.prior.scale)}),
         "training_seconds": round(seconds, 1),
     }
 

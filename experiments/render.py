@@ -65,6 +65,7 @@ TABLES: dict[str, Callable[[], str]] = {
     "departure_curves": departures.curves,
     "estimators": estimators.table,
     "covariances": beyond.covariances,
+    "five": beyond.five,
     "reconstruction": reconstruction.table,
     "sampled_pairs": sampled_pairs.table,
     "verdicts": verdicts.table,
