@@ -81,3 +81,27 @@ def _layouts_are_short(request: pytest.FixtureRequest, monkeypatch: pytest.Monke
     """Maps of a few steps, which is all that most tests need; `@pytest.mark.whole_maps` has them as users do."""
     if request.node.get_closest_marker("whole_maps") is None:
         shorten_layouts(monkeypatch)
+
+
+@pytest.fixture(scope="module")
+def s3_server() -> Iterator[None]:
+    """A server that speaks S3's protocol, with a bucket of the name bucket."""
+    pytest.importorskip("s3fs")
+    import fsspec
+
+    server = pytest.importorskip("moto.server").ThreadedMotoServer(port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in {
+            "AWS_ENDPOINT_URL": f"http://{host}:{port}",
+            "AWS_ACCESS_KEY_ID": "a-key",
+            "AWS_SECRET_ACCESS_KEY": "a-secret",
+            "AWS_DEFAULT_REGION": "us-east-1",
+        }.items():
+            patch.setenv(name, value)
+        fsspec.get_filesystem_class("s3").clear_instance_cache()  # which know the server of another module
+        fsspec.filesystem("s3").makedirs("bucket", exist_ok=True)
+        yield
+        fsspec.get_filesystem_class("s3").clear_instance_cache()
+    server.stop()

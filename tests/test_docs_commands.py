@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import fsspec
 import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
@@ -61,7 +62,7 @@ GIVEN = {
     "docs/graphs.md": ["ages.csv", "friends.csv", "kinds.csv"],
     "docs/hierarchy.md": ["cells.csv"],
     "docs/neighbors.md": ["run", "rows"],
-    "docs/scale.md": ["run", "rows"],
+    "docs/scale.md": ["run", "rows", "rows.parquet"],
     "docs/training.md": ["train.py", "rows.parquet"],
     "docs/trees.md": ["cells.csv"],
     "docs/tutorials/cells.md": ["cells.h5ad"],
@@ -177,6 +178,9 @@ class Shell:
                 done(*shlex.split(command)[1:])
         else:
             self.started(command)
+        if "s3://" in command:
+            assert output is None or fsspec.filesystem("s3").exists(output[1]), f"{command} left no {output[1]}"
+            return
         if output:
             assert (self.folder / output[1]).exists(), f"{command} left no {output[1]}"
         self.written[key] = self.folder
@@ -235,11 +239,16 @@ def shell(given: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[Pa
 
 
 @pytest.mark.parametrize("page", [page for page in READ if any(commands(page))], ids=named)
-def test_the_commands_of_a_page_run_in_their_order(page: Path, shell: Callable[[Path], Shell]) -> None:
+def test_the_commands_of_a_page_run_in_their_order(
+    page: Path, shell: Callable[[Path], Shell], request: pytest.FixtureRequest
+) -> None:
     opened = shell(page)
-    for command in commands(page):
-        if not command.startswith(tuple(NOT_RUN)):
-            opened.run(command)
+    run = [command for command in commands(page) if not command.startswith(tuple(NOT_RUN))]
+    if any("s3://bucket" in command for command in run):
+        request.getfixturevalue("s3_server")
+        fsspec.filesystem("s3").put(str(opened.folder / "rows.parquet"), "bucket/rows.parquet")
+    for command in run:
+        opened.run(command)
     for line in page.read_text(encoding="utf-8").splitlines():
         columns = re.search(r"^horoball .*-o (\S+\.parquet) +# columns ([\w, ]+)", line)
         if columns:

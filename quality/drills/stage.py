@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from horoball.options import OPTIONS_FILE
 from horoball.training.state import BEST, FINAL, LAST, METRICS
 
 __all__ = ["COLUMNS", "EPOCHS", "GROUP", "ROWS", "Stage", "same_bytes", "same_run"]
@@ -132,5 +133,5 @@ def same_run(first: Path, second: Path) -> dict[str, bool]:
     names = (BEST, LAST, METRICS, FINAL)
     bits = all((folder / name).is_file() for folder in (first, second) for name in names)
     bits = bits and all(same_bytes(first / name, second / name) for name in names)
-    left = {file.name for file in second.iterdir()} - set(names) if second.is_dir() else set()
+    left = {file.name for file in second.iterdir()} - {*names, OPTIONS_FILE} if second.is_dir() else set()
     return {"same bits": bits, "nothing left over": not left}

@@ -63,7 +63,7 @@ def test_a_fit_leaves_a_run_and_says_what_it_is(data: Path, fitted: Path, tmp_pa
     told = json.loads(result.stdout)
     assert [told[name] for name in ("rows", "columns", "likelihood", "epochs")] == [90, 4, "normal", 2]
     assert "Likelihood: normal, because" in result.stderr
-    names = {"model.safetensors", "last.safetensors", "best.safetensors", "metrics.jsonl"}
+    names = {"model.safetensors", "last.safetensors", "best.safetensors", "metrics.jsonl", "run.toml"}
     assert {file.name for file in (tmp_path / "run").iterdir()} == names
     metrics = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
     assert [line["epoch"] for line in metrics] == [1.0, 2.0]

@@ -68,7 +68,7 @@ def test_groups_are_named_by_texts_and_new_rows_find_theirs(folder: Path) -> Non
     at_root = int(table["place"].isna().sum())
     assert f"{75 - at_root} of them placed in a group and {at_root} at the root" in told
     assert "with a probability of at least 0.8" in told
-    assert list(table.columns) == ["name", "level_1", "probability_1", "place"]
+    assert list(table.columns) == ["name", "level_1", "probability_1", "typical", "place"]
     assert set(table["level_1"]) <= set(pd.read_csv(folder / "named.csv")["names_3"].dropna())
     assert table["probability_1"].between(0, 1).all()
     assert table["place"].dropna().eq(table["level_1"][table["place"].notna()]).all()
@@ -138,7 +138,7 @@ def test_one_tree_goes_into_several_files(folder: Path) -> None:
     page = (folder / "both.html").read_text()
     meta = json.loads(page.split('id="meta">')[1].split("</script>")[0])
     coarse = meta["columns"][meta["levels"][0]]
-    assert set(coarse["categories"]) - {"missing"} == set(pd.read_csv(path)["names_2"].dropna())
+    assert set(coarse["categories"]) - {"in no group"} == set(pd.read_csv(path)["names_2"].dropna())
 
 
 @pytest.mark.parametrize(
