@@ -1,6 +1,6 @@
 """The Parquet files that a path stands for: a file, a folder, a prefix of a store, a pattern, a table in many files.
 
-A folder is listed once a reading: a store is asked for all names below a prefix at once.
+A folder is listed once a reading: a store is asked for all names below a prefix at once, see `one_reading`.
 """
 
 from __future__ import annotations
@@ -8,14 +8,18 @@ from __future__ import annotations
 import glob
 import logging
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import unquote
 
 from horoball.plugins import TABLE_FORMATS
 from horoball.storage.stores import STORES, store_errors, without_secrets
 from horoball.tables.iceberg import iceberg_files, is_description
+
+Found = TypeVar("Found")
 
 _DELTA, _HUDI, _ICEBERG = "_delta_log", ".hoodie", "metadata"
 # What reads the rows of these, and gives them to us as an Arrow table.
@@ -25,6 +29,36 @@ _MOST = 1 << 20  # files of a table
 _LISTED = (*STORES, "file", "local")  # kinds of URLs that can be listed
 _NONE = "__HIVE_DEFAULT_PARTITION__"  # the value of a gap, in the name of a folder
 _log = logging.getLogger("horoball")
+_found: ContextVar[dict[Any, Any] | None] = ContextVar("found", default=None)
+
+
+@contextmanager
+def one_reading() -> Iterator[None]:
+    """Within it a path stands for the same files, and what was found of them is not asked for again."""
+    if _found.get() is not None:
+        yield
+        return
+    token = _found.set({})
+    try:
+        yield
+    finally:
+        _found.reset(token)
+
+
+def found_once(key: Any, find: Callable[[], Found]) -> Found:
+    """What `find` gives, in a reading that of the first time.
+
+    Example:
+        >>> with one_reading():
+        ...     found_once("a", lambda: 1), found_once("a", lambda: 2)
+        (1, 1)
+    """
+    known = _found.get()
+    if known is None:
+        return find()
+    if key not in known:
+        known[key] = find()
+    return known[key]
 
 
 class PartFile(str):
@@ -60,7 +94,7 @@ def is_folder(path: str) -> bool:
     if system is None:
         return False
     with store_errors(without_secrets(path)):
-        return bool(system.isdir(path))
+        return found_once(("folder", path), lambda: bool(system.isdir(path)))
 
 
 def is_there(path: str) -> bool:

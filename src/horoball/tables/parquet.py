@@ -61,15 +61,20 @@ def read_parquet(path: str, options: ReadOptions) -> Table:
         >>> [type(read_parquet(str(path), ReadOptions(streamed=streamed))).__name__ for streamed in ("auto", True)]
         ['ArrayTable', 'ParquetTable']
     """
-    from horoball.tables.listing import parquet_files  # tables in memory do not need it
-
-    files = ParquetFiles(parquet_files(path))
+    files = _files_of(path)
     names, first = list(files.schemas()[0].names), files.paths[0]
     chosen = choose(names, with_index(options, names, first), first)
     table = ParquetTable(files, chosen.label, chosen.ids, None if options.columns is None else chosen.features)
     table.name_column = chosen.name_column
     streamed = table.decoded_bytes() > most_in_memory() if options.streamed == "auto" else options.streamed
     return table if streamed else table.in_memory()
+
+
+def _files_of(path: str) -> ParquetFiles:
+    """The files that a path stands for, in a reading with what was read of them ahead."""
+    from horoball.tables.listing import found_once, parquet_files  # tables in memory do not need it
+
+    return found_once(("files", path), lambda: ParquetFiles(parquet_files(path)))
 
 
 class ParquetTable(StreamedTable):
@@ -263,11 +268,8 @@ def profile_parquet(
     """Names of all columns, and a profile of those that are features, from one pass over the files."""
     import pyarrow as pa
 
-    from horoball.tables.listing import parquet_files
-
-    paths = parquet_files(path)
-    opened = ParquetFiles(paths)
-    schemas = opened.schemas()
+    opened = _files_of(path)
+    paths, schemas = opened.paths, opened.schemas()
     first = schemas[0]
     chosen = features(list(first.names))
     common = common_schema(schemas, paths, set(chosen))
@@ -313,9 +315,7 @@ class MixedParquetTable(ParquetTable):
     """Parquet files whose columns are of several kinds, encoded as they are read."""
 
     def __init__(self, path: str, schema: Schema, options: ReadOptions) -> None:
-        from horoball.tables.listing import parquet_files
-
-        opened = ParquetFiles(parquet_files(path))
+        opened = _files_of(path)
         files, schemas = opened.paths, opened.schemas()
         names = list(schemas[0].names)
         self._source = [column.name for column in schema.used]

@@ -110,7 +110,9 @@ def read(
     if isinstance(source, Table):
         return source
     na = gap_words(na)
-    with _named(source):
+    from horoball.tables.listing import one_reading  # tables in memory do not need it
+
+    with _named(source), one_reading():
         if like is not None:
             return _read_like(source, like, ids, na)
         options = ReadOptions(label, label_may_miss, ids, ids_may_miss, None, streamed, na)
