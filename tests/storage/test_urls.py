@@ -285,4 +285,4 @@ def test_small_files_are_read_once_each_and_several_at_once(s3_server: None, mon
     monkeypatch.setattr(row_groups, "_stream", stream)
     table = read("s3://bucket/many")
     assert sum(len(block) for block in table.blocks()) == 80
-    assert len(opened) == 2 * 40  # for what the columns are, and for the rows
+    assert len(opened) == 40  # at once for what the columns are, and for the rows
