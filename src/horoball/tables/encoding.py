@@ -41,12 +41,27 @@ def days_since_1970(values: Any, form: str) -> np.ndarray:
 
 def date_features(days: np.ndarray, start: float) -> np.ndarray:
     """Days since the start, the month from 0 and the weekday from 0, a Monday; shape (rows, 3)."""
-    there = ~np.isnan(days)
-    whole = np.floor(np.where(there, days, 0.0)).astype("int64")
-    months = whole.astype("datetime64[D]").astype("datetime64[M]").astype("int64") % 12
-    found = np.stack((days - start, months, (whole + 3) % 7), 1).astype(np.float64)
-    found[~there] = np.nan
+    gone = np.isnan(days)
+    some = bool(gone.any())
+    whole = np.floor(np.where(gone, start, days) if some else days).astype("int64")
+    found = np.empty((len(days), 3), order="F")
+    found[:, 0] = days - start
+    found[:, 1], found[:, 2] = _months_and_weekdays(whole)
+    if some:
+        found[gone] = np.nan
     return found
+
+
+def _months_and_weekdays(days: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Both of days since 1970, from 0; of a few years by a table of their days, which is soon made."""
+    first, last = (int(days.min()), int(days.max())) if len(days) else (0, 0)
+    few = last - first < len(days)
+    each = np.arange(first, last + 1) if few else days
+    months, weekdays = each.astype("datetime64[D]").astype("datetime64[M]").astype("int64") % 12, (each + 3) % 7
+    if not few:
+        return months, weekdays
+    at = days - first
+    return months[at], weekdays[at]
 
 
 _LIKE_A_DATE = r"^\d{1,4}[-./]\d{1,2}[-./]\d{1,4}([ T]\d{1,2}:\d{2}(:\d{2})?)?$"
@@ -238,10 +253,13 @@ def _encoded(column: Column, values: Any, unseen: Unseen | None) -> np.ndarray:
             f"Column {column.name[:40]!r} holds {shown_type(values.type)}, but the model was fitted to numbers "
             f"({column.kind}). Give it numbers."
         )
-    x = values.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+    if pa.types.is_boolean(values.type):  # Arrow makes them float64 five times as slowly
+        values = values.cast(pa.uint8())
+    single = pa.types.is_float32(values.type) and column.kind != "circular"  # is what it becomes
+    x = (values if single else values.cast(pa.float64(), safe=False)).to_numpy(zero_copy_only=False)
     if sentinels := gap_numbers(column.gaps):
         x = np.where(np.isin(x, sentinels), np.nan, x)
-    if bool(np.isinf(x).any()):
+    if len(x) and max(np.fmax.reduce(x), -np.fmin.reduce(x)) == np.inf:
         raise ValueError(f"Column {column.name[:40]!r} holds an infinite number. Remove it, or leave its cell empty.")
     refuse_beyond(x[:, None], [column.name], "The table")
     if column.kind == "circular":
@@ -294,16 +312,26 @@ def _codes(column: Column, values: Any, unseen: Unseen | None) -> np.ndarray:
     other = place.get(OTHER) if column.kind == "category" else None
     parts = []
     for chunk in values.chunks if isinstance(values, pa.ChunkedArray) else [values]:
-        encoded = chunk if pa.types.is_dictionary(chunk.type) else chunk.dictionary_encode()
-        texts = encoded.dictionary.to_pylist()
+        texts, at = _distinct(chunk)
         found = [None if _is_gap(value, gaps) else place.get(level_text(value), other) for value in texts]
-        at = encoded.indices.fill_null(len(texts)).to_numpy(zero_copy_only=False)
         new = [number for number, code in enumerate(found) if code is None and not _is_gap(texts[number], gaps)]
         if new and unseen is not None:  # a dictionary may hold values that do not occur
             unseen.add(column.name, [texts[number] for number in np.intersect1d(new, at)])
         table = np.array([np.nan if code is None else code for code in (*found, None)], np.float32)
-        parts.append(table[at])
+        parts.append(table.take(at, mode="clip"))  # all are in it, and to look costs as much
     return np.concatenate(parts) if parts else np.empty(0, np.float32)
+
+
+def _distinct(chunk: Any) -> tuple[list[Any], np.ndarray]:
+    """Values that an Arrow array may hold, and which of them each cell has; a missing one has the number after them."""
+    import pyarrow as pa
+
+    if pa.types.is_boolean(chunk.type):
+        texts, at = [False, True], chunk.cast(pa.uint8())
+    else:
+        encoded = chunk if pa.types.is_dictionary(chunk.type) else chunk.dictionary_encode()
+        texts, at = encoded.dictionary.to_pylist(), encoded.indices
+    return texts, (at.fill_null(len(texts)) if at.null_count else at).to_numpy(zero_copy_only=False)
 
 
 def level_gaps(column: Column, values: Any) -> np.ndarray:
@@ -312,10 +340,9 @@ def level_gaps(column: Column, values: Any) -> np.ndarray:
 
     words, parts = _gap_words(column), []
     for chunk in values.chunks if isinstance(values, pa.ChunkedArray) else [values]:
-        encoded = chunk if pa.types.is_dictionary(chunk.type) else chunk.dictionary_encode()
-        texts = encoded.dictionary.to_pylist()
+        texts, at = _distinct(chunk)
         gone = np.array([*(_is_gap(value, words) for value in texts), True])
-        parts.append(gone[encoded.indices.fill_null(len(texts)).to_numpy(zero_copy_only=False)])
+        parts.append(gone[at])
     return np.concatenate(parts) if parts else np.empty(0, bool)
 
 
