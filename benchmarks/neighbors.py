@@ -1,8 +1,9 @@
-"""Nearest neighbors: `python -m benchmarks.neighbors speed | engines | radius | promise [--quick]`.
+"""Nearest neighbors: `python -m benchmarks.neighbors speed | engines | radius | promise | changes`.
 
 `speed`: recall and time of `hb.neighbors.Index` beside the same FAISS index asked for inner products alone, in turns on
 one thread. `engines`: other ways to search the same inner products. `radius`: where float32 stops. `promise`: whether
 queries of all kinds find the share of their neighbors that `recall` promises, over sizes, dimensions and clouds.
+`changes`: what it takes to remove and to move points, and the search that follows. All take `--quick`.
 """
 
 from __future__ import annotations
@@ -237,10 +238,35 @@ def radius(options: argparse.Namespace) -> int:
     return int(wrong)
 
 
+def changes(options: argparse.Namespace) -> int:
+    """Seconds of adding, removing and moving named points, each with the first search after it."""
+    cloud, lines = wrapped(options.points, 10, options.queries), []
+    names = np.array([f"point {i}" for i in range(options.points)], object)
+    rng = np.random.default_rng(0)
+    for share in (1 / options.points, 0.01, 0.1):
+        some = np.sort(rng.choice(options.points, max(1, round(share * options.points)), replace=False))
+        index = hb.neighbors.Index(cloud.ball, coordinates="tangent")
+        steps: dict[str, Callable[[], object]] = {
+            "add all": lambda: index.add(cloud.z, names=names),  # noqa: B023
+            "move": lambda: index.update(cloud.z[some] / 2, names=names[some]),  # noqa: B023
+            "remove": lambda: index.remove(names=names[some]),  # noqa: B023
+        }
+        for name, step in steps.items():
+            began = time.process_time()
+            step()
+            took, began = time.process_time() - began, time.process_time()
+            index.search(cloud.q[:1], K)
+            count = options.points if name == "add all" else len(some)
+            lines.append([name, f"{count:,}", f"{took:.2f}", f"{time.process_time() - began:.2f}"])
+    print(f"{options.points:,} named points, d = 10, one thread, CPU seconds\n")
+    print(markdown(["", "points", "s", "the search after it, s"], lines))
+    return 0
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print a table; 1 if a goal is missed."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", choices=["speed", "engines", "radius", "promise"])
+    parser.add_argument("what", choices=["speed", "engines", "radius", "promise", "changes"])
     parser.add_argument("--points", type=int, default=1_000_000)
     parser.add_argument("--queries", type=int, default=1000)
     parser.add_argument("--turns", type=int, default=11)
@@ -255,7 +281,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     torch.manual_seed(0)
     if options.what == "promise":
         return promise(options.quick)
-    return {"speed": speed, "engines": engines, "radius": radius}[options.what](options)
+    return {"speed": speed, "engines": engines, "radius": radius, "changes": changes}[options.what](options)
 
 
 if __name__ == "__main__":
