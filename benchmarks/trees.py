@@ -10,6 +10,15 @@ memory is the process's own peak.
 other centers, among twelve large ones, and prints how many have a branch that overlaps them by 0.8 or more, and how
 many of these are above chance.
 
+`python -m benchmarks.trees texts` makes a named taxonomy of the 12,000 diagnoses of HOROBALL_DATA, 256 numbers each, by
+the commands: `horoball fit` and `horoball tree` of the model, and `horoball tree` of the data alone. Wall and CPU
+seconds of each command with the threads that it takes by itself; every run is a line of `results/trees.jsonl`.
+
+`python -m benchmarks.trees peers` compares the tree of diagnoses, and of products, with 20 replicates and without a
+model, with Ward's linkage of the same micro-clusters, weighted by their rows, and with HDBSCAN: dendrogram purity of
+all rows at the true hierarchy's first two levels, and the adjusted Rand index of the tree cut into as many groups.
+HDBSCAN chooses their number itself.
+
 `python -m benchmarks.trees --rows 1000 --against COMMIT` compares `horoball.trees.tree`, without a model, with that of
 an earlier commit of this repository: the same rows, one thread, CPU seconds. Every run is a process of its own, by
 turns, and a line of `results/trees.jsonl`, written as soon as it is done. Memory is the most that was resident, and how
@@ -33,10 +42,15 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
-from scipy.cluster.hierarchy import linkage
+import pyarrow as pa
+import pyarrow.parquet as pq
+from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.spatial.distance import cdist, pdist
+from sklearn.cluster import HDBSCAN
+from sklearn.metrics import adjusted_rand_score
 
 from horoball.datasets import branching_diffusion
+from horoball.report.check import tree as tree_of_rows
 from horoball.trees import Tree, tree
 
 ROOT = Path(__file__).parents[1]
@@ -139,6 +153,110 @@ def rare(n: int, draws: int) -> str:
     return f"| {n:,} | {found.leaves:,} | {back.sum()} of 10 | {above.sum()} of 10 | {sure} |"
 
 
+_TEXTS = ["--levels", "20,200", "--text", "text", "--force"]  # groups at two levels, named by their texts
+
+
+def texts(folder: Path) -> Iterator[dict[str, Any]]:
+    """Wall and CPU seconds of the commands that make a named taxonomy of texts, each a process of its own."""
+    with np.load(Path(os.environ["HOROBALL_DATA"]) / "vectors" / "icd10cm.npz") as held:
+        columns = {"embedding": list(held["vectors"].astype(np.float32)), "text": held["text"].astype(str)}
+    data, run = str(folder / "texts.parquet"), str(folder / "run")
+    pq.write_table(pa.table({name: pa.array(values) for name, values in columns.items()}), data)
+    kind = ["--kind", "vectors", "--column", "embedding"]
+    for words in (
+        ["fit", data, "-o", run, *kind],
+        ["tree", run, "-o", str(folder / "model.csv"), *_TEXTS],
+        ["tree", data, "-o", str(folder / "data.csv"), *kind, *_TEXTS],
+    ):
+        before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
+        subprocess.run([sys.executable, "-m", "horoball", *words], check=True, capture_output=True)  # noqa: S603 - own
+        wall, after = time.monotonic() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
+        cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        of = "data" if words[1] == data else "model"
+        yield {"what": "texts", "command": words[0], "of": of, "wall": round(wall, 1), "cpu": round(cpu, 1)}
+
+
+def ward(centers: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Ward's linkage of centers that stand for rows, as scipy has it; by chains of nearest neighbors.
+
+    Example:
+        >>> ward(np.array([[0.0], [1.0], [9.0]]), np.ones(3))[:, :2].astype(int).tolist()
+        [[0, 1], [2, 3]]
+    """
+    n = len(centers)
+    at, weight, name = centers.astype(np.float64), rows.astype(np.float64), np.arange(n)
+    left, chain = np.ones(n, bool), [0]
+    merges: list[tuple[int, int, float]] = []
+    while len(merges) < n - 1:
+        if not chain:
+            chain = [int(left.argmax())]
+        now = chain[-1]
+        gap = ((at - at[now]) ** 2).sum(1) * (2 * weight * weight[now] / (weight + weight[now]))
+        gap[~left], gap[now] = np.inf, np.inf
+        near = int(gap.argmin())
+        if len(chain) < 2 or gap[chain[-2]] > gap[near]:
+            chain.append(near)
+            continue
+        other = chain[-2]
+        del chain[-2:]
+        merges.append((now, other, gap[other] ** 0.5))
+        at[now] = (weight[now] * at[now] + weight[other] * at[other]) / (weight[now] + weight[other])
+        weight[now] += weight[other]
+        left[other] = False
+    made = np.zeros((n - 1, 4))
+    size = np.ones(n)
+    for step, one in enumerate(np.argsort([height for *_, height in merges], kind="stable").tolist()):
+        a, b, height = merges[one]
+        made[step] = *sorted((name[a], name[b])), height, size[a] + size[b]
+        size[a], name[a] = size[a] + size[b], n + step
+    return made
+
+
+def purity(merges: np.ndarray, leaf: np.ndarray, labels: np.ndarray) -> float:
+    """Dendrogram purity of rows whose leaves are joined; rows of a leaf meet there.
+
+    Example:
+        >>> purity(np.array([[0, 1]]), np.array([0, 0, 1, 1]), np.array(["a", "a", "b", "b"]))
+        1.0
+    """
+    _, code = np.unique(labels, return_inverse=True)
+    held = np.zeros((2 * len(merges) + 1, code.max() + 1))
+    np.add.at(held, (leaf, code), 1)
+    pairs = held * (held - 1) / 2
+    for step, (a, b) in enumerate(merges.astype(int).tolist(), len(merges) + 1):
+        held[step], pairs[step] = held[a] + held[b], held[a] * held[b]
+    return float((pairs * held).sum(1) @ (1 / held.sum(1)) / pairs.sum())
+
+
+def peers() -> Iterator[list[str]]:
+    """Lines of the table of trees beside others'."""
+    for name in ("google_products", "icd10cm"):
+        with np.load(Path(os.environ["HOROBALL_DATA"]) / "vectors" / f"{name}.npz") as file:
+            x, paths = file["vectors"].astype(np.float32), [str(path).split(" > ") for path in file["paths"]]
+        deep = [row for row, path in enumerate(paths) if len(path) > 1]
+        x = x[deep] / np.linalg.norm(x[deep], axis=1, keepdims=True)
+        levels = [np.array([" > ".join(paths[row][:depth]) for row in deep]) for depth in (1, 2)]
+        found = tree_of_rows(x, kind="vectors", draws=20)
+        leaf = np.arange(len(x)) if found.leaf is None else found.leaf
+        size = np.bincount(leaf)
+        centers = np.stack([np.bincount(leaf, column) / size for column in x.T], 1)
+        made = {"horoball": found.to_linkage(), "Ward, micro-clusters": ward(centers, size)}
+        for method, links in made.items():
+            pure = [purity(links[:, :2], leaf, true) for true in levels]
+            cuts = [fcluster(links, len(set(true)), "maxclust")[leaf] for true in levels]
+            yield [name, method, *map(_three, pure), *map(_three, map(adjusted_rand_score, levels, cuts))]
+        clusters = HDBSCAN(min_cluster_size=5, copy=True).fit(x)
+        single = clusters._single_linkage_tree_
+        links = np.column_stack([single["left_node"], single["right_node"]])
+        pure = [purity(links, np.arange(len(x)), true) for true in levels]
+        agree = [adjusted_rand_score(true, clusters.labels_) for true in levels]
+        yield [name, "HDBSCAN", *map(_three, pure), *map(_three, agree)]
+
+
+def _three(value: float) -> str:
+    return f"{value:.3f}"
+
+
 def one(source: Path, rows: Path, draws: int) -> dict[str, float]:
     """CPU seconds of a tree in a process of its own, its peak of memory and what of that is above imports, in MiB."""
     environment = os.environ | dict.fromkeys(_THREADS, "1") | {"PYTHONPATH": str(source)}
@@ -197,7 +315,7 @@ def table(commit: str, found: list[dict[str, Any]]) -> str:
 def main() -> None:
     """Measure, and print a table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("what", nargs="?", choices=["time", "rare"], default="time")
+    parser.add_argument("what", nargs="?", choices=["time", "rare", "texts", "peers"], default="time")
     parser.add_argument("--rows", type=int, nargs="+", default=[1_000, 1_900, 2_100, 10_000, 100_000, 1_000_000])
     parser.add_argument("--draws", type=int, default=100)
     parser.add_argument("--against", metavar="COMMIT", help="an earlier commit to compare trees without a model with")
@@ -216,6 +334,19 @@ def main() -> None:
         return
     if asked.one:
         print(json.dumps(measure(asked.rows[0], asked.draws)))
+        return
+    if asked.what == "peers":
+        print("| vectors | method | purity, level 1 | level 2 | ARI, level 1 | level 2 |\n|---|---|--:|--:|--:|--:|")
+        for line in peers():
+            print(f"| {' | '.join(line)} |", flush=True)
+        return
+    if asked.what == "texts":
+        print("| command | of | wall, s | CPU, s |\n|---|---|--:|--:|", flush=True)
+        with TemporaryDirectory() as folder:
+            for run in texts(Path(folder)):
+                with RESULTS.open("a") as file:
+                    file.write(json.dumps(run) + "\n")
+                print(f"| {run['command']} | {run['of']} | {run['wall']:.1f} | {run['cpu']:.1f} |", flush=True)
         return
     if asked.what == "rare":
         print("| rows | leaves | with a branch | above chance | median support |\n|--:|--:|--:|--:|--:|", flush=True)
