@@ -45,25 +45,30 @@ def whole(folder: str) -> int:
     return seen
 
 
-def killed(folder: str, *arguments: object) -> None:
-    """Kill a command at random moments, each time from where the last one was; then let it end."""
+def names(folder: str) -> set[str]:
+    return {path.name for path in located(folder).iterdir()}
+
+
+def killed(folder: str, seconds: float, *arguments: object) -> int:
+    """Kill a command at random moments, each time from where the last one was; then let it end.
+
+    Returns how many were still at work when they were killed.
+    """
     rng, alive = np.random.default_rng(0), 0
     for _ in range(KILLS):
+        seen, before = whole(folder), names(folder)
         with command(*arguments) as process:
-            seen = whole(folder)
-            # Python and torch take seconds to start: moments are counted from when the run has its folder.
-            while process.poll() is None and not any(
-                "lock" in path.name or path.suffix for path in located(folder).iterdir()
-            ):
-                time.sleep(0.05)
-            time.sleep(float(rng.uniform(0, 6)))
+            # Python and torch take seconds to start: moments are counted from the first thing that a process writes.
+            while process.poll() is None and names(folder) == before:
+                time.sleep(0.02)
+            time.sleep(float(rng.uniform(0, seconds)))
             alive += process.poll() is None
             process.kill()
         assert whole(folder) >= seen
     with command(*arguments) as process:
         _, said = process.communicate()
         assert process.returncode == 0, said
-    assert alive >= KILLS // 2
+    return alive
 
 
 @pytest.fixture
@@ -80,7 +85,8 @@ def test_a_killed_run_is_resumed_and_ends_with_the_same_weights(rows: Path, tmp_
     options += ["--patience", 100, "--validation", 0.1]
     with command("fit", rows, "-o", tmp_path / "run", *options) as process:
         assert process.wait() == 0
-    killed(f"{URL}/run", "fit", f"{URL}/rows.csv", "-o", f"{URL}/run", "--resume", *options)
+    alive = killed(f"{URL}/run", 6, "fit", f"{URL}/rows.csv", "-o", f"{URL}/run", "--resume", *options)
+    assert alive >= KILLS // 2
     ours, theirs = (
         load_checkpoint(folder / "model.safetensors")[0] for folder in (located(f"{URL}/run"), tmp_path / "run")
     )
@@ -101,8 +107,8 @@ def test_killed_parts_are_completed(name: str, rows: Path, tmp_path: Path) -> No
     options, there = ["--quiet", "--file-rows", 100], f"{URL}/{name}"
     with command(name, run, rows, "-o", tmp_path / "parts", *options) as process:
         assert process.wait() == 0
-    killed(there, name, run, f"{URL}/rows.csv", "-o", there, *options)
-    names = sorted(path.name for path in located(there).iterdir())
-    assert names == sorted(path.name for path in (tmp_path / "parts").iterdir())
-    for file in names:
+    alive = killed(there, 0.15, name, run, f"{URL}/rows.csv", "-o", there, *options)
+    assert alive == KILLS
+    assert names(there) == names(str(tmp_path / "parts"))
+    for file in names(there):
         assert located(f"{there}/{file}").read_bytes() == (tmp_path / "parts" / file).read_bytes()
