@@ -19,8 +19,8 @@ runner = CliRunner()
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("tree")
-    data = branching_diffusion(depth=3, features=8)
-    frame = pd.DataFrame(data.x.numpy(), columns=[f"gene {i}" for i in range(8)])
+    data = branching_diffusion(depth=3, features=20)
+    frame = pd.DataFrame(data.x.numpy(), columns=[f"gene {i}" for i in range(20)])
     frame["name"] = [f"cell {i}" for i in range(len(frame))]
     frame["kind"] = [f"kind {node}" for node in data.node]
     frame.to_csv(folder / "cells.csv", index=False)
@@ -41,13 +41,17 @@ def made(folder: Path, name: str, *options: str, data: str = "cells.csv") -> tup
 
 
 def test_a_table_of_groups_has_the_rows_names_and_levels(folder: Path) -> None:
-    path, told = made(folder, "groups.csv", "--levels", "2,3")
+    path, told = made(folder, "groups.csv", "--levels", "3,12")
     table = pd.read_csv(path)
-    assert list(table.columns) == ["name", "leaf", "groups_2", "names_2", "groups_3", "names_3"]
-    assert table.groupby("groups_3")["names_3"].nunique().eq(1).all()
-    assert "gene" in table["names_2"].dropna().iloc[0]  # the columns that set it apart
+    named, coarse, called, fine, named_fine = list(table.columns[1:])
+    assert [table.columns[0], named] == ["name", "leaf"]
+    for level, names, most in ((coarse, called, 3), (fine, named_fine, 12)):  # a level has as many as there are
+        assert names == level.replace("groups", "names")
+        assert 1 < table[level].nunique() == int(level.split("_")[1]) <= most
+        assert table.groupby(level)[names].nunique().eq(1).all()
+    assert table[coarse].nunique() < table[fine].nunique()
+    assert "gene" in table[called].dropna().iloc[0]  # the columns that set it apart
     assert table["name"].tolist() == table["leaf"].tolist() == [f"cell {i}" for i in range(75)]
-    assert table[["groups_2", "groups_3"]].nunique().tolist() == [2, 3]
     assert told["leaves"] == told["rows"] == 75
     assert told["branches"] == 73
 
