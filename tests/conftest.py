@@ -33,7 +33,7 @@ NIGHT = frozenset(Path(__file__).with_name("night.txt").read_text(encoding="utf-
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests that take more than two seconds, see `cpu_times.py`, and those that draw in a browser."""
+    """Mark the tests that take more than one second, see `cpu_times.py`, and those that draw in a browser."""
     for item in items:
         drawn = "browser" in getattr(item, "fixturenames", ()) and item.nodeid not in BROWSER_BY_DAY
         if item.nodeid in NIGHT or drawn:

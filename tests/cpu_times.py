@@ -1,10 +1,11 @@
 """A plugin of pytest that writes the CPU seconds of every test: `python -m pytest -p tests.cpu_times`.
 
 Lines of seconds and test are added to the file that HOROBALL_CPU_TIMES names, by all workers. From it,
-`python -m tests.cpu_times FILE` makes `night.txt`: the tests that run at night, because they take more than two
-seconds. Of every folder that is named in `SMOKE`, the shortest stays for the day. What begins as `ALWAYS` has it never
-does, for it takes longer than is seen here: tests that share one result, for which whichever is first pays, and those
-that compute in a process that outlives them.
+`python -m tests.cpu_times FILE` makes `night.txt`: the tests that run at night, because they take more than one
+second. Of every folder that is named in `SMOKE`, the shortest stays for the day, and so does what begins as `BY_DAY`
+has it: a change breaks these most often, and whichever is first pays for what all of them share. What begins as
+`ALWAYS` has it never stays, for it takes longer than is seen here: tests that share one result, and those that compute
+in a process that outlives them.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from pathlib import Path
 import pytest
 
 NIGHT = Path(__file__).with_name("night.txt")
-LONGEST = 2.0  # seconds of a test that is run before every merge
+LONGEST = 1.0  # seconds of a test that is run before every merge
 BRIEF = 0.3  # of one of these folders, which are tried by day and tested at night
 TRIED = ("tests/experiments", "tests/quality")
 SMOKE = (
@@ -29,6 +30,12 @@ SMOKE = (
     "tests/test_benchmarks.py",
     "tests/test_without_extras.py",
     "tests/viewer",
+)
+BY_DAY = (
+    "tests/test_docs.py::test_modules_say_what_they_offer_once",
+    "tests/test_errors.py",
+    "tests/test_layout.py",
+    "tests/test_without_extras.py",
 )
 ALWAYS = (
     "tests/devices/test_simulated_device.py",
@@ -61,6 +68,7 @@ def long_tests(lines: list[str]) -> list[str]:
         test
         for test, each in seconds.items()
         if each > (BRIEF if test.startswith(TRIED) else LONGEST) or test.startswith(ALWAYS)
+        if not test.startswith(BY_DAY)
     }
     for folder in SMOKE:
         within = [test for test in seconds if test.startswith(folder)]
