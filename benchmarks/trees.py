@@ -165,7 +165,7 @@ def texts(folder: Path) -> Iterator[dict[str, Any]]:
     kind = ["--kind", "vectors", "--column", "embedding"]
     for words in (
         ["fit", data, "-o", run, *kind],
-        ["tree", run, "-o", str(folder / "model.csv"), *_TEXTS],
+        ["tree", run, data, "-o", str(folder / "model.csv"), *_TEXTS],
         ["tree", data, "-o", str(folder / "data.csv"), *kind, *_TEXTS],
     ):
         before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()

@@ -50,7 +50,9 @@ def test_options_of_data_alone_and_a_run_without_data_are_refused(folder: Path, 
     done("fit", folder / "rows.csv", "-o", tmp_path / "run", *FAST)
     page = tmp_path / "map.html"
     assert "for data alone" in refused("view", tmp_path / "run", folder / "rows.csv", "-o", page, "--label", "color")
-    assert "give the data after it" in refused("view", tmp_path / "run", "-o", page)
+    for command in ("view", "tree", "check"):
+        output = [] if command == "check" else ["-o", page]
+        assert "give the data after it" in refused(command, tmp_path / "run", *output)
     assert not page.exists()
 
 

@@ -346,14 +346,10 @@ def _fitted_to(
     from horoball.tables.read import read
     from horoball.training.loop import Interrupted
     from horoball.training.progress import Silent, shown
-    from horoball.training.state import RUN_FILES, check_output_dir
+    from horoball.training.state import check_output_dir
     from horoball.vae.options import table_fit
     from horoball.vae.train import train
 
-    if "://" not in data and Path(data).is_dir() and any((Path(data) / name).exists() for name in RUN_FILES):
-        raise ValueError(
-            f"{data} is the folder of a run: give the data after it, horoball view {data} DATA -o map.html."
-        )
     log_to_console()
     with ExitStack() as stack:
         folder = keep or Path(stack.enter_context(TemporaryDirectory(prefix="horoball-"))) / "run"

@@ -24,6 +24,7 @@ Found = TypeVar("Found")
 _DELTA, _HUDI, _ICEBERG = "_delta_log", ".hoodie", "metadata"
 # What reads the rows of these, and gives them to us as an Arrow table.
 _READS = {"a Hudi table": "spark.read.format('hudi').load(path).toPandas()"}
+_OF_RUNS = frozenset(("model.safetensors", "last.safetensors"))  # what a finished run has, and an unfinished one
 _OTHERS = (*(ending for ending in TABLE_FORMATS if ending != ".parquet"), ".pq", ".orc", ".avro")
 _MOST = 1 << 20  # files of a table
 _LISTED = (*STORES, "file", "local")  # kinds of URLs that can be listed
@@ -177,7 +178,7 @@ def _of_disk(path: str) -> list[str]:
                 found.append(str(Path(top) / name))
             elif not _is_hidden(name) and name.lower().endswith(_OTHERS):
                 others.append(name)
-    return _told(path, found, others)
+    return _told(path, found, others, (file.name for file in Path(path).iterdir()))
 
 
 def _of_store(path: str) -> list[str]:
@@ -203,10 +204,12 @@ def _of_store(path: str) -> list[str]:
     shown = [name for name in below if not any(map(_is_hidden, name.split("/")))]
     found = [name for name in shown if name.lower().endswith(".parquet")]
     others = [name for name in shown if name.lower().endswith(_OTHERS)]
-    return _told(path, [f"{path}/{name}" for name in found], others)
+    return _told(path, [f"{path}/{name}" for name in found], others, below)
 
 
-def _told(path: str, found: Sequence[str], others: Sequence[str]) -> list[str]:
+def _told(path: str, found: Sequence[str], others: Sequence[str], held: Iterable[str]) -> list[str]:
+    if not found and not _OF_RUNS.isdisjoint(held):
+        raise ValueError(f"{path} is the folder of a run, not of rows: give the data after it.")
     if not found:
         raise ValueError(f"The folder {path} holds no .parquet files.")
     if len(found) > _MOST:
