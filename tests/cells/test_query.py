@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
+import anndata
 import numpy as np
 import pytest
 import torch
 from sklearn.metrics import roc_auc_score
 
 from horoball.cells import CellModel, fit, transfer_labels
+from horoball.cells import query as query_module
 from horoball.cells.labels import deepest_branch, temperature
 from horoball.cells.query import ObservedGenes
+from horoball.tables import anndata as data_cells
 from horoball.trees import Tree
 from tests.cells.splatter import splatter
 
@@ -92,6 +96,37 @@ def test_missing_genes_are_filled_in(atlas: tuple[Any, Any, CellModel]) -> None:
     assert (few.obs["poincare_novelty"] > 0.95).mean() < 0.2
     with pytest.raises(ValueError, match=r"have 40 of the model's 100 genes\. At least half are needed"):
         model.map_query(whole[:, :40].copy())
+
+
+def test_cells_in_a_file_are_mapped_and_judged_as_those_in_memory(
+    atlas: tuple[Any, Any, CellModel], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = {}
+    for name, cells in {"reference": atlas[0], "query": atlas[0][::2, 10:]}.items():
+        x = anndata.AnnData(cells.layers["counts"].tocsr(), obs=cells.obs, var=cells.var)
+        x.write_h5ad(tmp_path / f"{name}.h5ad")
+        files[name] = anndata.read_h5ad(tmp_path / f"{name}.h5ad", backed="r")
+    held = files["query"].to_memory()
+    model = fit(files["reference"], batch_key="batch", hidden=(16,), max_epochs=2, n_neighbors=None)
+    model.map_query(held, files["reference"], n_neighbors=None)
+    monkeypatch.setattr(data_cells, "_HELD", 0)
+    model.map_query(files["query"], files["reference"], n_neighbors=None)
+    for column in ("poincare_surprise", "poincare_novelty"):
+        np.testing.assert_allclose(files["query"].obs[column], held.obs[column], rtol=1e-4)
+    np.testing.assert_allclose(files["query"].obsm["X_poincare"], held.obsm["X_poincare"], atol=1e-5)
+
+
+def test_many_new_cells_are_judged_in_parts(
+    atlas: tuple[Any, Any, CellModel], mapped: tuple[Any, CellModel], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (reference, query, _), (cells, grown) = atlas, mapped
+    monkeypatch.setattr(query_module, "_MOST_JUDGED", 130)
+    parts = query.copy()
+    grown.map_query(parts, reference, n_neighbors=None)
+    assert np.array_equal(parts.obsm["X_poincare"], cells.obsm["X_poincare"])
+    assert parts.obs["poincare_novelty"].corr(cells.obs["poincare_novelty"], method="spearman") > 0.5
+    unknown = np.asarray(parts.obs["type"]) == "B1y"
+    assert roc_auc_score(unknown, parts.obs["poincare_surprise"]) > 0.7  # of a hundred cells each
 
 
 def test_filled_counts_are_expectations_that_keep_what_was_observed(atlas: tuple[Any, Any, CellModel]) -> None:

@@ -11,11 +11,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
-from scipy.sparse import csr_matrix
 from torch import Tensor, nn
 
 from horoball.cells.anndata import neighbors, write
@@ -38,14 +37,14 @@ _COLUMNS = ("encoder.network.0.weight", "decoder.shift.weight", "decoder.offset.
 _log = logging.getLogger("horoball")
 
 
-def cells_like(run: Run, cells: Any, layer: str | None = "auto", genes: Sequence[str] | None = None) -> Table:
+def cells_like(run: Run, cells: Any, layer: str | None = "auto", *, genes_may_miss: bool = False) -> Table:
     """The table of cells as those of a fit were read, from another layer if one is named.
 
     Args:
         run: The fit.
         cells: AnnData.
         layer: Layer with the counts, None for X; "auto" is the layer of the fit.
-        genes: Some of the genes; all of the fit if not given.
+        genes_may_miss: Whether genes of the fit that they lack are columns of zeros, and not refused.
 
     Example:
         >>> from horoball.cells import fit, simulate
@@ -58,14 +57,14 @@ def cells_like(run: Run, cells: Any, layer: str | None = "auto", genes: Sequence
     if layer != "auto":
         options["layer"] = layer
     try:
-        return cell_table(cells, genes=run.columns if genes is None else genes, **options)
+        return cell_table(cells, genes=run.columns, genes_may_miss=genes_may_miss, **options)
     except ValueError as error:
         if layer == "auto" and f"has no layer {options.get('layer')!r}" in str(error):
             raise ValueError(f"{error} The model was fitted to that layer; name another one with layer=.") from error
         raise
 
 
-def padded_table(run: Run, cells: Any, layer: str | None = "auto") -> tuple[ArrayTable, np.ndarray]:
+def padded_table(run: Run, cells: Any, layer: str | None = "auto") -> tuple[Table, np.ndarray]:
     """The table of new cells with zeros for genes that they lack, and which genes they have.
 
     Args:
@@ -88,18 +87,9 @@ def padded_table(run: Run, cells: Any, layer: str | None = "auto") -> tuple[Arra
             f"The cells have {int(observed.sum()):,} of the model's {len(observed):,} genes. At least half are needed: "
             "are the names of the same kind, such as symbols or Ensembl ids?"
         )
-    genes = [name for name, seen in zip(run.columns, observed, strict=True) if seen]
-    table = cells_like(run, cells, layer, genes)
-    if not isinstance(table, ArrayTable):
-        raise ValueError("New cells are mapped in memory, and these are streamed. Map them in parts.")
-    if observed.all():
-        return table, observed
-    _log.info("Genes: %d of %d are missing, and filled in by the model.", int((~observed).sum()), len(observed))
-    held = table.matrix()
-    sparse = held if hasattr(held, "tocsr") else csr_matrix(held.numpy())
-    place = np.flatnonzero(observed)
-    wide = csr_matrix((sparse.data, place[sparse.indices], sparse.indptr), shape=(table.rows, len(observed)))
-    return ArrayTable(wide, run.columns, None, None, table.covariates), observed
+    if not observed.all():
+        _log.info("Genes: %d of %d are missing, and filled in by the model.", int((~observed).sum()), len(observed))
+    return cells_like(run, cells, layer, genes_may_miss=True), observed
 
 
 class ObservedGenes(nn.Module):
@@ -172,7 +162,7 @@ _EPOCHS, _STEPS = 100, 2000  # of the weights of new batches: what comes first
 
 def with_new_batches(
     run: Run,
-    table: ArrayTable,
+    table: Table,
     observed: np.ndarray,
     *,
     max_epochs: int | None,
@@ -233,7 +223,7 @@ def _widened(weight: Tensor, old: Sequence[Sequence[str]], new: Sequence[Sequenc
     return torch.cat(parts, 1), torch.cat(fresh)
 
 
-def query_posteriors(run: Run, table: ArrayTable, observed: np.ndarray) -> Iterator[tuple[Tensor, BallNormal]]:
+def query_posteriors(run: Run, table: Table, observed: np.ndarray) -> Iterator[tuple[Tensor, BallNormal]]:
     """Rows as the model sees them, filled in, and their posteriors, block by block.
 
     Example:
@@ -282,24 +272,46 @@ def map_query(
     grown = with_new_batches(
         run, table, observed, max_epochs=max_epochs, learning_rate=learning_rate, seed=seed, progress=progress
     )
-    means, scales, rest = [], [], []
-    for x, q in query_posteriors(grown, table, observed):
-        means.append(q.mean.cpu())
-        scales.append(q.mean_scale.cpu())
-        if reference is not None:
-            rest.append(pearson_residuals(grown.model, x, q.mean))
-    write(cells, torch.cat(means), torch.cat(scales), PoincareBall(grown.model.ball.c_value), key)
+    known = None if reference is None else _judged_reference(run, reference, observed, seed)
+    found: dict[str, list[Any]] = {"index": [], "z": [], "scale": [], "surprise": []}
+    for index, part in _in_parts(table, seed):
+        rest = []
+        for x, q in query_posteriors(grown, part, observed):
+            found["z"].append(q.mean.cpu())
+            found["scale"].append(q.mean_scale.cpu())
+            if known is not None:
+                rest.append(pearson_residuals(grown.model, x, q.mean))
+        if known is not None:
+            found["surprise"].append(surprise(Judged.of(part, rest, observed)))
+        found["index"].append(index)
+    order = np.argsort(np.concatenate(found["index"]))
+    z, scale = (torch.cat(found[name])[order] for name in ("z", "scale"))
+    write(cells, z, scale, PoincareBall(grown.model.ball.c_value), key)
     if n_neighbors is not None:
         neighbors(cells, n_neighbors, key=key)
-    if reference is not None:
-        new, known = Judged.of(table, rest, observed), _judged_reference(run, reference, observed, seed)
-        scores = surprise(new)
+    if known is not None:
+        scores = np.concatenate(found["surprise"])[order]
+        batch = np.zeros(table.rows, np.int64) if table.covariates is None else table.covariates.groups
         cells.obs[f"{key}_surprise"] = scores
-        cells.obs[f"{key}_novelty"] = novelty(scores, new.batch, batches_surprise(known, table.rows, seed))
+        cells.obs[f"{key}_novelty"] = novelty(scores, batch, batches_surprise(known, len(found["index"][0]), seed))
     return grown
 
 
-_MOST_JUDGED = 20_000  # cells of the reference
+_MOST_JUDGED = 20_000  # cells at once, of the reference and of new ones
+_TOGETHER = 16  # cells in a row that stay together, as they lie in a file
+
+
+def _in_parts(table: Table, seed: int) -> Iterator[tuple[np.ndarray, ArrayTable]]:
+    """Random parts of a table that are judged one after the other, in memory, and the numbers of their cells."""
+    count = -(-table.rows // _MOST_JUDGED)
+    if count == 1 and isinstance(table, ArrayTable):
+        yield np.arange(table.rows), table
+        return
+    few = np.random.default_rng(seed).permutation(-(-table.rows // _TOGETHER))
+    for some in np.array_split(few, count):
+        index = (np.sort(some)[:, None] * _TOGETHER + np.arange(_TOGETHER)).ravel()
+        index = index[index < table.rows]
+        yield index, cast(Any, table).part(index)
 
 
 def _judged_reference(run: Run, reference: Any, observed: np.ndarray, seed: int) -> Judged:
@@ -308,11 +320,8 @@ def _judged_reference(run: Run, reference: Any, observed: np.ndarray, seed: int)
     if not has.all():
         raise ValueError("The reference lacks genes of the model. Give the cells of the fit.")
     table = table.coded(run.record.covariates) if run.record.covariates else table
-    if table.rows > _MOST_JUDGED:
-        chosen = np.sort(np.random.default_rng(seed).choice(table.rows, _MOST_JUDGED, replace=False))
-        given = None if table.covariates is None else table.covariates.take(chosen)
-        held = table.matrix()
-        part = held[chosen] if hasattr(held, "tocsr") else held[torch.from_numpy(chosen)]
-        table = ArrayTable(part, table.columns, None, None, given)
+    if table.rows > _MOST_JUDGED or not isinstance(table, ArrayTable):
+        most = min(table.rows, _MOST_JUDGED)
+        table = cast(Any, table).part(np.random.default_rng(seed).choice(table.rows, most, replace=False))
     rows = query_posteriors(run, table, observed)
     return Judged.of(table, (pearson_residuals(run.model, x, q.mean) for x, q in rows), observed)

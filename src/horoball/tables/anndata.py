@@ -51,7 +51,7 @@ class DiskRows:
 
     Args:
         matrix: The file's dataset, or the group that holds a row-compressed matrix.
-        columns: Numbers of the columns to read, in their order; all if not given.
+        columns: Numbers of the columns to read, in their order, −1 for one of zeros; all if not given.
 
     Example:
         >>> import h5py
@@ -99,7 +99,7 @@ class DiskRows:
             rows = sound_sparse(csr_matrix((data, self._indices[part], pointers), shape=(stop - start, self.shape[1])))
         else:
             rows = self._matrix[start:stop].astype(np.float32)
-        return rows if self._columns is None else rows[:, self._columns]
+        return rows if self._columns is None else _taken(rows, self._columns)
 
     def held(self) -> Any:
         """All rows, read some at a time."""
@@ -110,6 +110,12 @@ class DiskRows:
         ends = np.searchsorted(self._start, np.arange(0, self._start[-1], _AT_ONCE)[1:])
         cuts = np.unique([0, *ends, self.shape[0]])
         return vstack([self.rows(a, b) for a, b in pairwise(cuts)], format="csr")
+
+    def some(self, index: np.ndarray) -> Any:
+        """Rows by their numbers, which rise, in float32 and sparse if the matrix is."""
+        runs = np.split(index, np.flatnonzero(np.diff(index) != 1) + 1)
+        parts = [self.rows(int(run[0]), int(run[-1]) + 1) for run in runs]
+        return vstack(parts, format="csr") if self.sparse else np.concatenate(parts)
 
     def read(self, stretches: Sequence[Stretch]) -> np.ndarray:
         """The rows of stretches below each other, a C-ordered float32 array; a stretch's group is its first row."""
@@ -161,6 +167,14 @@ class H5adTable(StreamedTable):
         """The labels of the rows, which are held in memory."""
         return None if self._labels is None else self._labels[np.concatenate(list(self._row_numbers(self._units)))]
 
+    def part(self, index: np.ndarray) -> ArrayTable:
+        """Some of the rows of the file, in their own order and in memory."""
+        index = np.sort(index)
+        covariates = None if self.covariates is None else self.covariates.take(index)
+        part = ArrayTable(self._matrix.some(index), self.columns, None, None, covariates)
+        part.kind, part.reading = self.kind, self.reading
+        return part
+
     def _block_rows(self) -> int:
         return max(1, _BLOCK_VALUES // self.width)
 
@@ -207,6 +221,7 @@ def cell_table(
     batch: Sequence[str] = (),
     numbers: Mapping[str, Sequence[float] | None] | None = None,
     genes: Sequence[str] | None = None,
+    genes_may_miss: bool = False,
     label: str | None = None,
     label_may_miss: bool = False,
 ) -> Table:
@@ -222,6 +237,7 @@ def cell_table(
         numbers: Columns of obs that it is given as numbers, with the mean and standard deviation to scale each by; None
             for its own.
         genes: Names of the columns to take, in their order; all if not given.
+        genes_may_miss: Whether genes that are not there are columns of zeros, and not refused.
         label: Column of obs to keep aside.
         label_may_miss: Whether cells without that column are taken as they are, and not refused.
 
@@ -236,7 +252,8 @@ def cell_table(
         if isinstance(source, str | Path):
             stack.enter_context(parsing(source))
         cells = _open(source, stack) if isinstance(source, str | Path) else _parts(source)
-        table = _table(cells, _layer(cells, layer), list(batch), dict(numbers or {}), genes, label, label_may_miss)
+        columns = _chosen(cells, genes, genes_may_miss)
+        table = _table(cells, _layer(cells, layer), list(batch), dict(numbers or {}), columns, label, label_may_miss)
         if isinstance(table, H5adTable):
             stack.pop_all()  # the file stays open as long as the table is used
     return table
@@ -342,7 +359,7 @@ def _table(
     layer: str | None,
     batch: list[str],
     numbers: dict[str, Sequence[float] | None],
-    genes: Sequence[str] | None,
+    chosen: tuple[list[str], list[int] | None],
     label: str | None,
     label_may_miss: bool,
 ) -> Table:
@@ -352,7 +369,7 @@ def _table(
         if column not in cells.obs:
             there = ", ".join(map(str, list(cells.obs)[:20])) or "none"
             raise ValueError(f"{cells.name} has no column {column!r} in obs. Its columns are: {there}.")
-    columns, index = _chosen(cells, genes)
+    columns, index = chosen
     labels = None if label is None else np.asarray(cells.obs[label])
     if labels is not None and labels.dtype == object:
         check_widths(labels, f"The labels of {cells.name}")
@@ -370,7 +387,9 @@ def _table(
     table: Table
     if isinstance(matrix, np.ndarray) or hasattr(matrix, "tocsr"):
         _check(cells.name, matrix, matrix.dtype)
-        table = ArrayTable(matrix if index is None else matrix[:, index], columns, labels, None, covariates)
+        table = ArrayTable(
+            matrix if index is None else _taken(matrix, np.asarray(index)), columns, labels, None, covariates
+        )
     else:
         rows = DiskRows(matrix, index)
         _check(cells.name, rows, rows.dtype)
@@ -395,8 +414,8 @@ def _check(name: str, matrix: Any, dtype: Any) -> None:
         raise ValueError(f"{name} holds {dtype}, not numbers. Choose the layer with the counts.")
 
 
-def _chosen(cells: _Cells, genes: Sequence[str] | None) -> tuple[list[str], list[int] | None]:
-    """Names and numbers of the columns to take."""
+def _chosen(cells: _Cells, genes: Sequence[str] | None, may_miss: bool) -> tuple[list[str], list[int] | None]:
+    """Names and numbers of the columns to take, −1 for one that is not there."""
     twice = [name for name, count in Counter(cells.genes).items() if count > 1]
     if twice:
         raise ValueError(
@@ -407,12 +426,26 @@ def _chosen(cells: _Cells, genes: Sequence[str] | None) -> tuple[list[str], list
         return cells.genes, None
     place = {name: i for i, name in enumerate(cells.genes)}
     missing = [name for name in genes if name not in place]
-    if missing:
+    if missing and not may_miss:
         raise ValueError(
             f"{cells.name} lacks {len(missing):,} of the model's {len(genes):,} genes: {', '.join(missing[:10])}"
             f"{' …' if len(missing) > 10 else ''}. Give all genes of the fit; others may be there too."
         )
-    return list(genes), [place[name] for name in genes]
+    return list(genes), [place.get(name, -1) for name in genes]
+
+
+def _taken(matrix: Any, columns: np.ndarray) -> Any:
+    """Some columns of a matrix, in their order, and zeros for those numbered −1."""
+    there = np.flatnonzero(columns >= 0)
+    found = matrix[:, columns[there]]
+    if len(there) == len(columns):
+        return found
+    if hasattr(found, "tocsr"):
+        found = found.tocsr()
+        return csr_matrix((found.data, there[found.indices], found.indptr), shape=(found.shape[0], len(columns)))
+    wide = np.zeros((len(found), len(columns)), found.dtype)
+    wide[:, there] = found
+    return wide
 
 
 @table_reader(".h5ad", ids=False)
