@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from benchmarks import atlas_size
 from benchmarks.atlas import MODELS, main, run
 from benchmarks.lineage_counts import LINEAGE, genome, lineage_counts
 
@@ -30,3 +33,9 @@ def test_landmarks_of_three_thousand_cells_lie_among_the_others() -> None:
     assert found["landmarks"] < found["chance"] + 0.05  # 0.38 before, of 1,000 genes and 70 epochs
     assert found["same_type"] > 0.6
     assert found["pseudotime"] > 0.75
+
+
+def test_an_atlas_that_stays_in_its_file_is_measured(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    few = ["--cells", "900", "--genes", "60", "--epochs", "1", "--results", str(tmp_path / "atlas.jsonl")]
+    assert atlas_size.main(few) == 0
+    assert "900 × 60" in capsys.readouterr().out
