@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import anndata
 import numpy as np
 import pytest
 import torch
@@ -18,6 +17,9 @@ from horoball.cells.query import ObservedGenes
 from horoball.tables import anndata as data_cells
 from horoball.trees import Tree
 from tests.cells.splatter import splatter
+from tests.late import late
+
+anndata = late("anndata")
 
 
 @pytest.fixture(scope="session")
