@@ -14,10 +14,11 @@ many of these are above chance.
 the commands: `horoball fit` and `horoball tree` of the model, and `horoball tree` of the data alone. Wall and CPU
 seconds of each command with the threads that it takes by itself; every run is a line of `results/trees.jsonl`.
 
-`python -m benchmarks.trees peers` compares the tree of diagnoses, and of products, with 20 replicates and without a
-model, with Ward's linkage of the same micro-clusters, weighted by their rows, and with HDBSCAN: dendrogram purity of
-all rows at the true hierarchy's first two levels, and the adjusted Rand index of the tree cut into as many groups.
-HDBSCAN chooses their number itself.
+`python -m benchmarks.trees peers` compares the tree of products, of diagnoses, and of 70,000 images of MNIST, with 20
+replicates and without a model, with Ward's linkage of the same micro-clusters, weighted by their rows, with HDBSCAN,
+and with EVōC if it is installed: dendrogram purity of all rows at the true hierarchy's first two levels, the adjusted
+Rand index of the tree cut into as many groups, and CPU seconds. HDBSCAN chooses the number of groups itself, and EVōC
+has a few layers, of which the one with nearly as many groups counts.
 
 `python -m benchmarks.trees --rows 1000 --against COMMIT` compares `horoball.trees.tree`, without a model, with that of
 an earlier commit of this repository: the same rows, one thread, CPU seconds. Every run is a process of its own, by
@@ -28,6 +29,8 @@ much of it came after the imports; it is read from `/proc`, so this part needs L
 from __future__ import annotations
 
 import argparse
+import importlib
+import importlib.util
 import json
 import os
 import resource
@@ -36,7 +39,7 @@ import subprocess
 import sys
 import tarfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -49,12 +52,13 @@ from scipy.spatial.distance import cdist, pdist
 from sklearn.cluster import HDBSCAN
 from sklearn.metrics import adjusted_rand_score
 
-from horoball.datasets import branching_diffusion
+from horoball.datasets import branching_diffusion, mnist
 from horoball.report.check import tree as tree_of_rows
 from horoball.trees import Tree, tree
 
 ROOT = Path(__file__).parents[1]
 RESULTS = Path(__file__).parent / "results" / "trees.jsonl"
+_MANY = 30_000  # rows from which HDBSCAN, which compares all pairs, is left out
 _BACK = 0.8  # overlap of a planted group with its branch
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
@@ -228,33 +232,64 @@ def purity(merges: np.ndarray, leaf: np.ndarray, labels: np.ndarray) -> float:
     return float((pairs * held).sum(1) @ (1 / held.sum(1)) / pairs.sum())
 
 
-def peers() -> Iterator[list[str]]:
-    """Lines of the table of trees beside others'."""
+Judged = tuple[str, np.ndarray, str, list[np.ndarray]]  # name, rows, their kind, the true groups of each level
+
+
+def _judged() -> Iterator[Judged]:
     for name in ("google_products", "icd10cm"):
         with np.load(Path(os.environ["HOROBALL_DATA"]) / "vectors" / f"{name}.npz") as file:
             x, paths = file["vectors"].astype(np.float32), [str(path).split(" > ") for path in file["paths"]]
         deep = [row for row, path in enumerate(paths) if len(path) > 1]
         x = x[deep] / np.linalg.norm(x[deep], axis=1, keepdims=True)
-        levels = [np.array([" > ".join(paths[row][:depth]) for row in deep]) for depth in (1, 2)]
-        found = tree_of_rows(x, kind="vectors", draws=20)
+        yield name, x, "vectors", [np.array([" > ".join(paths[row][:depth]) for row in deep]) for depth in (1, 2)]
+    images = mnist()
+    yield "MNIST, 70,000 rows", images.x.numpy(), "numbers", [np.asarray(images.labels)]
+
+
+def peers() -> Iterator[list[str]]:
+    """Lines of the table of trees beside others'."""
+    for name, x, kind, levels in _judged():
+        began = time.process_time()
+        found = tree_of_rows(x, kind=kind, draws=20)
+        seconds = {"horoball": time.process_time() - began}
         leaf = np.arange(len(x)) if found.leaf is None else found.leaf
         size = np.bincount(leaf)
         centers = np.stack([np.bincount(leaf, column) / size for column in x.T], 1)
+        began = time.process_time()
         made = {"horoball": found.to_linkage(), "Ward, micro-clusters": ward(centers, size)}
+        seconds["Ward, micro-clusters"] = time.process_time() - began
         for method, links in made.items():
             pure = [purity(links[:, :2], leaf, true) for true in levels]
             cuts = [fcluster(links, len(set(true)), "maxclust")[leaf] for true in levels]
-            yield [name, method, *map(_three, pure), *map(_three, map(adjusted_rand_score, levels, cuts))]
-        clusters = HDBSCAN(min_cluster_size=5, copy=True).fit(x)
-        single = clusters._single_linkage_tree_
-        links = np.column_stack([single["left_node"], single["right_node"]])
-        pure = [purity(links, np.arange(len(x)), true) for true in levels]
-        agree = [adjusted_rand_score(true, clusters.labels_) for true in levels]
-        yield [name, "HDBSCAN", *map(_three, pure), *map(_three, agree)]
+            yield _line(name, method, pure, map(adjusted_rand_score, levels, cuts), seconds[method])
+        if importlib.util.find_spec("evoc"):
+            yield _evoc(name, x, levels)
+        if len(x) < _MANY:
+            began = time.process_time()
+            clusters = HDBSCAN(min_cluster_size=5, copy=True).fit(x)
+            took, single = time.process_time() - began, clusters._single_linkage_tree_
+            links = np.column_stack([single["left_node"], single["right_node"]])
+            pure = [purity(links, np.arange(len(x)), true) for true in levels]
+            yield _line(name, "HDBSCAN", pure, (adjusted_rand_score(true, clusters.labels_) for true in levels), took)
 
 
-def _three(value: float) -> str:
-    return f"{value:.3f}"
+def _evoc(name: str, x: np.ndarray, levels: list[np.ndarray]) -> list[str]:
+    """The layer with nearly as many groups as a level, warm; it has no dendrogram of the rows."""
+    evoc = importlib.import_module("evoc")
+    evoc.EVoC(random_state=0).fit_predict(x[:2000])
+    began = time.process_time()
+    made = evoc.EVoC(random_state=0)
+    made.fit_predict(x)
+    took = time.process_time() - began
+    layers = [np.asarray(layer) for layer in made.cluster_layers_]
+    best = [min(layers, key=lambda layer: abs(np.log((layer.max() + 1) / len(set(true))))) for true in levels]
+    return _line(name, "EVōC", [], map(adjusted_rand_score, levels, best), took)
+
+
+def _line(name: str, method: str, pure: Iterable[float], agree: Iterable[float], seconds: float) -> list[str]:
+    """A line of two levels, of which MNIST has one."""
+    purities, agreements = [f"{value:.3f}" for value in pure], [f"{value:.3f}" for value in agree]
+    return [name, method, *[*purities, "", ""][:2], *[*agreements, ""][:2], f"{seconds:.1f}"]
 
 
 def one(source: Path, rows: Path, draws: int) -> dict[str, float]:
@@ -336,7 +371,8 @@ def main() -> None:
         print(json.dumps(measure(asked.rows[0], asked.draws)))
         return
     if asked.what == "peers":
-        print("| vectors | method | purity, level 1 | level 2 | ARI, level 1 | level 2 |\n|---|---|--:|--:|--:|--:|")
+        print("| rows | method | purity, level 1 | level 2 | ARI, level 1 | level 2 | CPU, s |")
+        print("|---|---|--:|--:|--:|--:|--:|")
         for line in peers():
             print(f"| {' | '.join(line)} |", flush=True)
         return
