@@ -243,7 +243,8 @@ def _judged() -> Iterator[Judged]:
         x = x[deep] / np.linalg.norm(x[deep], axis=1, keepdims=True)
         yield name, x, "vectors", [np.array([" > ".join(paths[row][:depth]) for row in deep]) for depth in (1, 2)]
     images = mnist()
-    yield "MNIST, 70,000 rows", images.x.numpy(), "numbers", [np.asarray(images.labels)]
+    for name, kind in {"MNIST, 70,000 rows": "numbers", "MNIST as vectors": "vectors"}.items():
+        yield name, images.x.numpy(), kind, [np.asarray(images.labels)]
 
 
 def peers() -> Iterator[list[str]]:
