@@ -27,17 +27,16 @@ STUDY = "settling"
 PARTS = {"mammals": "mammals", "part": "a part of the nouns", "nouns": "nouns"}
 # title, dimension, and the steps, each from where the one before ends
 ATTEMPTS: dict[str, tuple[str, int, tuple[str, ...]]] = {
-    "settled": ("settled as now", 5, ("settled",)),
+    "settled": ("settled without ranking, 150 steps", 5, ("settled",)),
     "longer": ("twice as many steps, twice as long", 5, ("longer",)),
-    "softmax": ("softmax of detours among rivals, then settled", 5, ("softmax", "briefly")),
-    "wide": ("settled as now, d = 10", 10, ("settled",)),
-    "distance": ("settled by distance as now", 5, ("distance",)),
+    "softmax": ("ranked by a softmax of detours, then settled: a model's start", 5, ("softmax", "briefly")),
+    "wide": ("settled without ranking, d = 10", 10, ("settled",)),
+    "distance": ("settled by distance: `distance_cones`", 5, ("distance",)),
     "published": ("the same, then the published objective", 5, ("distance", "published")),
     "broad": ("the same, d = 10", 10, ("distance", "published")),
 }
 _LEAVES = 1000
 _RANKED = 2000  # nodes whose ancestors are ranked
-_TEMPERATURE = 0.15  # of the softmax of detours, about half of what settling learns
 _RANDOM = 50  # nodes that an ancestor is compared with, as published
 _PAIRS = 2048  # of a step of the published objective
 _PASSES = 1.0  # of it over all pairs, if that is more than 300 steps
@@ -70,28 +69,6 @@ def parents_of(closure: Graph) -> np.ndarray:
     return parent
 
 
-def softmax_of_detours(z: Tensor, closure: Graph, parent: np.ndarray, seed: int, *, steps: int = 150) -> Tensor:
-    """Cones settled so that each ancestor of a node has less of a detour than nodes that are none.
-
-    A random rival stands for all nodes that it could have been.
-    """
-    cones, pairs = settle._Cones(z.double(), parent), settle._PairsOf(closure, parent, seed)
-    many = np.log(closure.nodes / settle._RIVALS)
-
-    def loss(direction: Tensor, r: Tensor) -> Tensor:
-        related, rivals, counted = pairs.draw_rivals()
-        near = -settle._detour(direction, r, related) / _TEMPERATURE
-        among = [near]
-        for nth, (rival, wrong) in enumerate(zip(rivals, counted, strict=True)):
-            far = -settle._detour(direction, r, torch.stack((related[:, 0], rival), 1)) / _TEMPERATURE
-            random = nth >= len(rivals) - settle._RIVALS
-            among.append(torch.where(wrong, far + (many if random else 0.0), -torch.inf))
-        lost = torch.logsumexp(torch.stack(among), 0) - near
-        return pairs.share * lost.sum() + settle._PULL * r.square().sum()
-
-    return settle._descend(cones, loss, [{"params": cones.learned, "pace": 0.1}], steps)
-
-
 def published_objective(z: Tensor, closure: Graph, seed: int, *, steps: int, rate: float = 0.05) -> Tensor:
     """Points moved by local steps, one by one, as Nickel and Kiela (2017) have it.
 
@@ -121,13 +98,13 @@ def published_objective(z: Tensor, closure: Graph, seed: int, *, steps: int, rat
 def _step(kind: str, z: Tensor, closure: Graph, parent: np.ndarray, seed: int) -> Tensor:
     """Points after one step of an attempt."""
     if kind == "softmax":
-        return softmax_of_detours(z, closure, parent, seed)
+        return settle.rank_cones(z, closure, parent, seed=seed)
     if kind == "published":
         return published_objective(z, closure, seed, steps=max(300, round(_PASSES * len(closure.edges) / _PAIRS)))
     if kind == "distance":
         return settle.settle_distances(z, closure, parent, seed=seed)
     given = settle._STEPS, settle._RATE
-    settle._STEPS, settle._RATE = {"settled": given, "longer": (300, 0.1), "briefly": (60, 0.05)}[kind]
+    settle._STEPS, settle._RATE = {"settled": (150, 0.05), "longer": (300, 0.1), "briefly": given}[kind]
     try:
         return settle.settle_cones(z, closure, parent, *DETOUR, seed=seed)
     finally:

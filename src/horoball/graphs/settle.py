@@ -9,8 +9,10 @@ and t and δ are moved by Adam. A step in t is as wide as a fixed part of the pa
 takes along all that lies in the node's own cone; its gradient is the sum of theirs. Steps of single points have
 neither: a subtree would have to move node by node, through others.
 
-What is minimized is minus the log-likelihood of three kinds of pairs, with the edges a directed model starts from:
-those of the closure; of each, the node and a child of the ancestor, which are hard to tell apart; and random pairs.
+First, by `rank_cones`, the softmax of minus the detour d(z_i, z_j) + |z_j| − |z_i| is maximized for each ancestor j of
+a node i among nodes that are none: it orders them, so that no ancestor is far behind. Then `settle_cones` minimizes
+minus the log-likelihood of three kinds of pairs, with the edges a directed model starts from: those of the closure; of
+each, the node and a child of the ancestor, which are hard to tell apart; and random pairs.
 """
 
 from __future__ import annotations
@@ -26,7 +28,9 @@ from torch.nn.functional import softplus
 
 from horoball.graphs.graph import Graph
 
-_STEPS, _RATE = 150, 0.05
+_RANK_STEPS, _RANK_RATE = 150, 0.1
+_RANK_TEMPERATURE = 0.15  # of the softmax of detours, about half of what settling learns
+_STEPS, _RATE = 60, 0.05
 _SCALE_RATE = 0.02  # of the detour at which a pair is as likely related as not, and its temperature
 _FAR_STEPS, _FAR_RATE = 300, 0.1  # of distances, whose radii have far to go
 _DECAY = 0.05  # rate of the last step in units of the first
@@ -35,6 +39,32 @@ _AT_ONCE = 1 << 18  # pairs of each kind in a step
 _HEAVIEST = 200.0  # what a random pair counts for at most: a rare one would throw all cones about
 _PULL = 1e-4  # of r²: directions in float32 tell cones apart to a radius of 16
 _DEEPEST = 100  # levels; a step takes them one after the other
+
+
+def rank_cones(z: Tensor, closure: Graph, parent: np.ndarray, *, seed: int = 0) -> Tensor:
+    """Points with ancestors before all other nodes, by their detours, float32, shape (nodes, d); see Note [Settling].
+
+    Of a taxonomy with more than 100 levels, the points are returned as they are.
+
+    Args:
+        z: Points of nested cones, in the tangent chart of the ball with c = 1.
+        closure: The taxonomy with edges (descendant, ancestor).
+        parent: The parent of each node whose cone it lies in; −1 for none.
+        seed: Seed of the pairs that are drawn.
+    """
+    cones = _Cones(z.double(), parent)
+    if not 0 < len(cones.levels) <= _DEEPEST:
+        return z
+    pairs = _PairsOf(closure, parent, seed)
+    each = math.log(closure.nodes / _RIVALS)  # a random rival stands for so many nodes
+
+    def loss(direction: Tensor, r: Tensor) -> Tensor:
+        def score(asked: Tensor) -> Tensor:
+            return -_detour(direction, r, asked) / _RANK_TEMPERATURE
+
+        return _among_rivals(pairs, score, each) + _PULL * r.square().sum()
+
+    return _descend(cones, loss, [{"params": cones.learned, "pace": _RANK_RATE}], _RANK_STEPS)
 
 
 def settle_cones(
@@ -92,14 +122,19 @@ def settle_distances(z: Tensor, closure: Graph, parent: np.ndarray, *, seed: int
     pairs = _PairsOf(closure, parent, seed)
 
     def loss(direction: Tensor, r: Tensor) -> Tensor:
-        related, rivals, counted = pairs.draw_rivals()
-        node = related[:, 0]
-        near = -_distance(direction, r, related)
-        far = [-_distance(direction, r, torch.stack((node, rival), 1)) for rival in rivals]
-        among = torch.stack((near, *(torch.where(c, d, -torch.inf) for c, d in zip(counted, far, strict=True))))
-        return pairs.share * (torch.logsumexp(among, 0) - near).sum()
+        return _among_rivals(pairs, lambda asked: -_distance(direction, r, asked))
 
     return _descend(cones, loss, [{"params": cones.learned, "pace": _FAR_RATE}], _FAR_STEPS)
+
+
+def _among_rivals(pairs: _PairsOf, score: Callable[[Tensor], Tensor], each: float = 0.0) -> Tensor:
+    """Minus the log of the softmax of each ancestor's score among rivals, to whose random ones `each` is added."""
+    related, rivals, counted = pairs.draw_rivals()
+    among = [near := score(related)]
+    for nth, (rival, wrong) in enumerate(zip(rivals, counted, strict=True), 1):
+        far = score(torch.stack((related[:, 0], rival), 1)) + each * (nth > len(rivals) - _RIVALS)
+        among.append(torch.where(wrong, far, -torch.inf))
+    return pairs.share * (torch.logsumexp(torch.stack(among), 0) - near).sum()
 
 
 def _descend(

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from horoball.graphs.graph import CycleError, Graph, transitive_closure
 from horoball.graphs.model import DETOUR, FreeEncoder
-from horoball.graphs.settle import settle_cones, settle_distances
+from horoball.graphs.settle import rank_cones, settle_cones, settle_distances
 
 
 def path_axes(graph: Graph, d: int, *, landmarks: int = 32, seed: int = 0) -> Tensor:
@@ -194,7 +194,8 @@ def place_nodes(encoder: FreeEncoder, graph: Graph, *, seed: int = 0) -> None:
             parent, order = _tree(closure)
             cones = _nested(parent, order, encoder.d, seed)
             if len(closure.edges) == len(graph.edges):  # of a model of parents alone, ancestors are no edges
-                cones = settle_cones(cones, closure, parent, *DETOUR, seed=seed)
+                ranked = rank_cones(cones, closure, parent, seed=seed)
+                cones = settle_cones(ranked, closure, parent, *DETOUR, seed=seed)
             encoder.start_in(cones / encoder.ball.c_value**0.5)
             return
     encoder.start_at(path_axes(graph, encoder.d, seed=seed))
