@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 import torch
 
 from horoball.tables import ArrayTable, Order, geodesics
 from horoball.tables.parquet import ParquetTable
-from horoball.vae import DistanceTerm, PlaceTerm
-from horoball.vae.map_term import with_sample
+from horoball.tables.table import Batch
+from horoball.vae import DistanceTerm, PlaceTerm, layout
+from horoball.vae.map_term import SampledTable, with_sample
 from horoball.vae.options import table_fit
 from horoball.vae.train import train
 
@@ -50,3 +53,19 @@ def test_a_streamed_table_is_fitted_to_a_layout(tmp_path: Path) -> None:
     assert config.distance_weight == 50
     run = train(table, model, config)
     assert "place" in run.history[-1]
+
+
+def test_places_of_rows_in_memory_are_found_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[int] = []
+
+    def counted(self: SampledTable, order: Order) -> Iterator[Batch]:
+        seen.append(order.epoch)
+        return iter(())
+
+    monkeypatch.setattr(layout, "_MAX_MULTIPLICATIONS", 0)
+    monkeypatch.setattr(SampledTable, "batches", counted)
+    table = ArrayTable(X)
+    model, config = table_fit(table, hidden=(8,), max_epochs=2)
+    run = train(table, model, config)
+    assert "place" in run.history[-1]
+    assert not seen
