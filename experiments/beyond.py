@@ -27,6 +27,7 @@ _FIVE: dict[str, Setting] = {
     "H2xE3, c learned": {"c": 1.0, "learn": "c", "manifold": "H2xE3"},
     "H5, c = 0.7, mixture of ten": {"c": 0.7, "prior": "mixture"},
     "H5, c = 0.7, VampPrior of fifty": {"c": 0.7, "prior": "vamp"},
+    "E5, VampPrior of fifty": {"c": 0.0, "prior": "vamp"},
 }
 STARTS = {"linear": "as `torch.nn.Linear`", "spread": "spread out"}
 
