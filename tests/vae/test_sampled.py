@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +13,8 @@ import torch
 
 from horoball.tables import ArrayTable, Order, geodesics
 from horoball.tables.parquet import ParquetTable
-from horoball.tables.table import Batch
-from horoball.vae import DistanceTerm, PlaceTerm, layout
+from horoball.tables.table import held_out
+from horoball.vae import DistanceTerm, PlaceTerm, layout, map_term
 from horoball.vae.map_term import SampledTable, with_sample
 from horoball.vae.options import table_fit
 from horoball.vae.train import train
@@ -56,16 +55,27 @@ def test_a_streamed_table_is_fitted_to_a_layout(tmp_path: Path) -> None:
 
 
 def test_places_of_rows_in_memory_are_found_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[int] = []
+    def numbered(*given: Any, **_: Any) -> torch.Tensor:
+        return torch.arange(len(given[3])).unsqueeze(1).expand(-1, 2) / 100
 
-    def counted(self: SampledTable, order: Order) -> Iterator[Batch]:
-        seen.append(order.epoch)
-        return iter(())
+    def refused(*_: Any) -> None:
+        raise AssertionError("A batch looks for its places.")
 
+    def noted(table: ArrayTable, side: torch.Tensor) -> ArrayTable:
+        kept.append(side)
+        return beside(table, side)
+
+    kept: list[torch.Tensor] = []
+    beside = ArrayTable.beside
+    monkeypatch.setattr(ArrayTable, "beside", noted)
     monkeypatch.setattr(layout, "_MAX_MULTIPLICATIONS", 0)
-    monkeypatch.setattr(SampledTable, "batches", counted)
+    monkeypatch.setattr(map_term, "layout", numbered)
+    monkeypatch.setattr(SampledTable, "batches", refused)
     table = ArrayTable(X)
     model, config = table_fit(table, hidden=(8,), max_epochs=2)
-    run = train(table, model, config)
-    assert "place" in run.history[-1]
-    assert not seen
+    assert "place" in train(table, model, config).history[-1]
+    held = held_out(len(X), config.validation, config.seed)
+    seen = np.setdiff1d(np.arange(len(X)), held)
+    assert torch.equal(kept[0][seen], numbered(*[seen] * 4))
+    nearest = torch.cdist(X[held], X[seen]).argmin(1)
+    assert torch.equal(kept[0][held], numbered(*[seen] * 4)[nearest])
