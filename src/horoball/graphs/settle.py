@@ -27,6 +27,7 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from horoball.graphs.graph import Graph
+from horoball.training.progress import counted
 
 _RANK_STEPS, _RANK_RATE = 150, 0.1
 _RANK_TEMPERATURE = 0.15  # of the softmax of detours, about half of what settling learns
@@ -64,7 +65,7 @@ def rank_cones(z: Tensor, closure: Graph, parent: np.ndarray, *, seed: int = 0) 
 
         return _among_rivals(pairs, score, each) + _PULL * r.square().sum()
 
-    return _descend(cones, loss, [{"params": cones.learned, "pace": _RANK_RATE}], _RANK_STEPS)
+    return _descend("Ranking ancestors", cones, loss, [{"params": cones.learned, "pace": _RANK_RATE}], _RANK_STEPS)
 
 
 def settle_cones(
@@ -96,7 +97,7 @@ def settle_cones(
         return near + far + _PULL * r.square().sum()
 
     groups = [{"params": cones.learned, "pace": _RATE}, {"params": [scale], "pace": _SCALE_RATE}]
-    return _descend(cones, loss, groups, _STEPS)
+    return _descend("Settling cones", cones, loss, groups, _STEPS)
 
 
 def settle_distances(z: Tensor, closure: Graph, parent: np.ndarray, *, seed: int = 0) -> Tensor:
@@ -124,25 +125,25 @@ def settle_distances(z: Tensor, closure: Graph, parent: np.ndarray, *, seed: int
     def loss(direction: Tensor, r: Tensor) -> Tensor:
         return _among_rivals(pairs, lambda asked: -_distance(direction, r, asked))
 
-    return _descend(cones, loss, [{"params": cones.learned, "pace": _FAR_RATE}], _FAR_STEPS)
+    return _descend("Settling distances", cones, loss, [{"params": cones.learned, "pace": _FAR_RATE}], _FAR_STEPS)
 
 
 def _among_rivals(pairs: _PairsOf, score: Callable[[Tensor], Tensor], each: float = 0.0) -> Tensor:
     """Minus the log of the softmax of each ancestor's score among rivals, to whose random ones `each` is added."""
-    related, rivals, counted = pairs.draw_rivals()
+    related, rivals, wrong = pairs.draw_rivals()
     among = [near := score(related)]
-    for nth, (rival, wrong) in enumerate(zip(rivals, counted, strict=True), 1):
+    for nth, (rival, none) in enumerate(zip(rivals, wrong, strict=True), 1):
         far = score(torch.stack((related[:, 0], rival), 1)) + each * (nth > len(rivals) - _RIVALS)
-        among.append(torch.where(wrong, far, -torch.inf))
+        among.append(torch.where(none, far, -torch.inf))
     return pairs.share * (torch.logsumexp(torch.stack(among), 0) - near).sum()
 
 
 def _descend(
-    cones: _Cones, loss: Callable[[Tensor, Tensor], Tensor], groups: list[dict[str, Any]], steps: int
+    what: str, cones: _Cones, loss: Callable[[Tensor, Tensor], Tensor], groups: list[dict[str, Any]], steps: int
 ) -> Tensor:
-    """Points after so many steps down a loss of directions and radii."""
+    """Points after so many steps down a loss of directions and radii; `what` they are is told with the time left."""
     optimizer = torch.optim.Adam(groups, betas=(0.9, 0.99), fused=True)
-    for step in range(steps):
+    for step in counted(what, steps):
         for group in optimizer.param_groups:
             group["lr"] = group["pace"] * _DECAY ** (step / steps)
         direction, r = cones.places()
@@ -236,8 +237,8 @@ class _PairsOf:
         node, ancestor = related.T
         rivals = [self._child(ancestor) for _ in range(_RIVALS)] + [self._child(node)]
         rivals += [torch.randint(self.n, (self.many,), generator=self.generator) for _ in range(_RIVALS)]
-        counted = [(rival != node) & ~self.closure.holds(torch.stack((node, rival), 1)) for rival in rivals]
-        return related, rivals, counted
+        wrong = [(rival != node) & ~self.closure.holds(torch.stack((node, rival), 1)) for rival in rivals]
+        return related, rivals, wrong
 
     def _related(self) -> Tensor:
         edges, many = self.closure.edges, self.many
