@@ -1,9 +1,10 @@
 """Maps of many cells: `python -m benchmarks.atlas [--quick]`, then `--render`.
 
 Cells of `benchmarks.lineage_counts`, in three batches. Is any row special? *landmarks* is the share of the ten nearest
-cells of a landmark that are landmarks too, where chance is the share of landmarks among all cells. Beside the map: the
-main axes of the logarithms less the mean of each batch, in as many dimensions and in 50. Every run is a line of
-`results/atlas.jsonl`; runs that are there are passed over. CPU seconds of one thread.
+cells of a landmark that are landmarks too, where chance is the share of landmarks among all cells. Beside the map stand
+the models of `benchmarks.atlas_models`; those whose package is not there are left out, and so are the metrics of scIB:
+`pip install torch==2.13.0 scvi-tools scib-metrics harmonypy` has both. Every run is a line of `results/atlas.jsonl`;
+runs that are there are passed over. CPU seconds of one thread.
 """
 
 from __future__ import annotations
@@ -12,15 +13,17 @@ import argparse
 import sys
 import time
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import torch
 from scipy.stats import spearmanr
 
-import horoball as hb
+from benchmarks.atlas_models import MODELS, TRAINED, available
 from benchmarks.cell_models import of_column
+from benchmarks.cell_scores import SCIB, scib
 from benchmarks.cells import figure, keep, known, stored
 from benchmarks.lineage_counts import genome, lineage_counts
 from benchmarks.table import markdown
@@ -28,8 +31,7 @@ from horoball.cells.anndata import nearest
 from horoball.geometry import PoincareBall
 from horoball.geometry.coordinates import frechet_mean
 from horoball.tables.anndata import cell_table
-from horoball.tables.geodesics import count_axes
-from horoball.tables.table import ArrayTable, held_out
+from horoball.tables.table import held_out
 from horoball.vae.layout import surveyed
 
 RESULTS = Path(__file__).parent / "results" / "atlas.jsonl"
@@ -58,33 +60,20 @@ def judged(cells: Any, z: torch.Tensor, ball: PoincareBall, landmarks: np.ndarra
     return figures
 
 
-def centered(cells: Any) -> np.ndarray:
-    """The 50 main axes of the logarithms, less the mean of each batch."""
-    axes, batch = count_axes(cast(ArrayTable, cell_table(cells))), of_column(cells, "batch")
-    for name in set(batch):
-        axes[batch == name] -= axes[batch == name].mean(0)
-    return np.ascontiguousarray(axes, np.float64)
-
-
 def run(cells: Any, d: int, epochs: int | None, seed: int, model: str) -> dict[str, Any]:
     start = time.process_time()
-    if model != "horoball":
-        axes = torch.from_numpy(centered(cells)[:, : d if model.endswith("d axes") else None])
-        return {"epochs": 0, **judged(cells, axes, PoincareBall(0.0), None), "cpu": time.process_time() - start}
-    options: dict[str, Any] = {} if epochs is None else {"max_epochs": epochs}
-    options |= {"batch_key": "batch", "n_components": d, "random_state": seed, "n_neighbors": None, "verbose": False}
-    fitted = hb.cells.fit(cells, **options)
+    placed = MODELS[model](cells, d, epochs, seed)
     cpu = time.process_time() - start
-    config = fitted.run.record.training
     landmarks = None
-    if config.distance_weight > 0 and cells.n_obs > 2500:
-        inside = np.setdiff1d(np.arange(cells.n_obs), held_out(cells.n_obs, config.validation, config.seed))
-        landmarks = surveyed(cell_table(cells, batch=["batch"]), candidates=inside, library=True).landmarks
-    z = fitted.ball.from_ball(torch.from_numpy(cells.obsm["X_poincare"]))
-    return {"epochs": len(fitted.history), **judged(cells, z, fitted.ball, landmarks), "cpu": cpu}
-
-
-MODELS = ("horoball", "batch-centered, d axes", "batch-centered, 50 axes")
+    if placed.fitted is not None and cells.n_obs > 2500:
+        config = placed.fitted.run.record.training
+        if config.distance_weight > 0:
+            inside = np.setdiff1d(np.arange(cells.n_obs), held_out(cells.n_obs, config.validation, config.seed))
+            landmarks = surveyed(cell_table(cells, batch=["batch"]), candidates=inside, library=True).landmarks
+    found: dict[str, Any] = {"epochs": placed.epochs, **judged(cells, placed.z, placed.ball, landmarks), "cpu": cpu}
+    if find_spec("scib_metrics") and cells.n_obs >= 1000:
+        found |= scib(placed.z, placed.ball, of_column(cells, "batch"), of_column(cells, "type"))
+    return found
 
 
 def render(lines: Sequence[dict[str, Any]]) -> str:
@@ -93,12 +82,14 @@ def render(lines: Sequence[dict[str, Any]]) -> str:
         if line["what"] == "atlas":
             rows.setdefault((line["cells"], line["genes"], line["d"], line["model"]), []).append(line)
     made = []
-    for (cells, genes, d, model), runs in sorted(rows.items(), key=lambda row: (*row[0][:3], MODELS.index(row[0][3]))):
-        shown = [figure([run[name] for run in runs]) for name in SCORES]
+    for (cells, genes, d, model), runs in sorted(
+        rows.items(), key=lambda row: (*row[0][:3], list(MODELS).index(row[0][3]))
+    ):
+        shown = [figure([run.get(name) for run in runs]) for name in (*SCORES, *SCIB)]
         epochs, cpu = (figure([float(run[name]) for run in runs], 0).split(" ")[0] for name in ("epochs", "cpu"))
         made.append([f"{cells:,} × {genes:,}", str(d), model, str(len(runs)), epochs, *shown, cpu])
     titles = ["cells × genes", "d", "model", "seeds", "epochs", "landmarks", "chance", "same type", "batch, excess"]
-    return markdown([*titles, "pseudotime", "CPU s"], made)
+    return markdown([*titles, "pseudotime", "scIB, types", "scIB, batches", "scIB", "CPU s"], made)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -120,9 +111,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for seed in given.seeds:
             made = lineage_counts(genome(given.genes, seed), cells, seed=seed)
             for d in given.dimensions:
-                for model in given.models:
+                for model in filter(available, given.models):
                     setting = {"what": "atlas", "cells": cells, "genes": given.genes, "d": d, "model": model}
-                    setting |= {"seed": seed, "asked": given.epochs if model == "horoball" else None}
+                    setting |= {"seed": seed, "asked": given.epochs if model in TRAINED else None}
                     if not known(given.results, setting):
                         keep(given.results, setting | run(made, d, given.epochs, seed, model))
     print(render(stored(given.results)))

@@ -3,6 +3,10 @@
 LISI is the inverse Simpson index of a cell's 90 nearest cells, which fall off exponentially with a perplexity of 30
 (Korsunsky et al., 2019): how many batches, or types, there are in effect. Both are scaled as in scib, with 1 as best:
 iLISI is (median − 1)/(batches − 1), cLISI is (types − median)/(types − 1).
+
+`scib` has the metrics of scIB (Luecken et al., 2022) that distances or neighbors define, by geodesics of a model's own
+space and with the code of scib-metrics: of types the agreement of Leiden clusters (NMI, ARI), silhouettes and cLISI, of
+batches silhouettes within types, iLISI, kBET and the connectivity of types.
 """
 
 from __future__ import annotations
@@ -14,12 +18,14 @@ from sklearn.metrics import roc_auc_score
 
 from benchmarks.cell_models import CHANGE, Data, Fitted, of_column
 from horoball.cells.anndata import nearest
+from horoball.geometry import PoincareBall
 from horoball.geometry.coordinates import frechet_mean
 
-__all__ = ["SCORES", "judged", "lisi"]
+__all__ = ["SCIB", "SCORES", "judged", "lisi", "scib"]
 
 NEIGHBORS, AROUND, PERPLEXITY = 30, 90, 30.0
 PAIRS = (("A1", "A2"), ("B1x", "B1y"), ("A3", "B2"))  # types whose genes are compared
+SCIB = ("bio", "mixing", "scib")  # means over types, over batches, and 0.6 and 0.4 of them, as in scIB
 SCORES = ("batch_excess", "ilisi", "same_type", "clisi", "pseudotime", "denoised", "genes_auc")
 
 
@@ -69,6 +75,38 @@ def lisi(index: np.ndarray, distance: np.ndarray, label: np.ndarray) -> np.ndarr
     code = np.unique(label, return_inverse=True)[1]
     share = np.stack([(weight * (code[index] == k)).sum(1) for k in range(code.max() + 1)], 1)
     return 1 / (share**2).sum(1)
+
+
+def scib(z: torch.Tensor, ball: PoincareBall, batch: np.ndarray, kind: np.ndarray) -> dict[str, float]:
+    """Metrics of scIB, and their means."""
+    import scib_metrics as library
+    from scib_metrics.nearest_neighbors import NeighborsResults
+    from sklearn.metrics import silhouette_samples
+
+    distance, index = torch.sort(ball.cdist(z, z))
+    index[:, 0], distance[:, 0] = torch.arange(len(z)), 0.0  # a cell among cells at the same place
+    near = NeighborsResults(index[:, :AROUND].numpy(), distance[:, :AROUND].numpy())
+    few, most = (NeighborsResults(near.indices[:, :k], near.distances[:, :k]) for k in (15, 50))
+    d = np.asarray(ball.cdist(z, z).fill_diagonal_(0.0))
+    of_batch = []
+    for name in set(kind):
+        here = kind == name
+        of_batch.append(1 - np.abs(silhouette_samples(d[np.ix_(here, here)], batch[here], metric="precomputed")).mean())
+    clusters = library.nmi_ari_cluster_labels_leiden(few, kind, optimize_resolution=True, seed=0)
+    found = {
+        "nmi": clusters["nmi"],
+        "ari": clusters["ari"],
+        "asw_type": (silhouette_samples(d, kind, metric="precomputed").mean() + 1) / 2,
+        "clisi": library.clisi_knn(near, kind),
+        "asw_batch": np.mean(of_batch),
+        "ilisi": library.ilisi_knn(near, batch),
+        "kbet": library.kbet_per_label(most, batch, kind),
+        "connectivity": library.graph_connectivity(few, kind),
+    }
+    named = {name: float(value) for name, value in found.items()}
+    values = list(named.values())
+    bio, mixing = float(np.mean(values[:4])), float(np.mean(values[4:]))
+    return named | {"bio": bio, "mixing": mixing, "scib": 0.6 * bio + 0.4 * mixing}
 
 
 def _correlation(found: np.ndarray, shares: np.ndarray) -> float:
