@@ -1,6 +1,6 @@
 """Runs of experiments, kept as one line of JSON each in `results/<study>.jsonl`, so that a study can be resumed.
 
-A line has the run's setting, result, seconds and versions. `python -m experiments.runs fold FOLDER` adds the runs of
+A line has the run's setting, result, seconds, peak of memory in GiB, and versions. `python -m experiments.runs fold FOLDER` adds the runs of
 another folder of results.
 """
 
@@ -21,6 +21,7 @@ from contextlib import contextmanager
 from importlib.metadata import version
 from multiprocessing import active_children, get_context, parent_process
 from pathlib import Path
+from resource import RUSAGE_SELF, getrusage
 from typing import Any
 
 import numpy as np
@@ -46,7 +47,7 @@ __all__ = [
 RESULTS = Path(__file__).parent / "results"
 
 Setting = dict[str, str | int | float]
-Record = dict[str, Any]  # setting, result, seconds, versions
+Record = dict[str, Any]  # setting, result, seconds, peak, versions
 
 
 def arguments(
@@ -77,7 +78,8 @@ def carry_out(study: str, settings: Iterable[Setting], run: Callable[..., dict[s
     print(f"{study}: {len(waiting)} runs to do", flush=True)
     if workers == 1:
         torch.set_num_threads(1)
-    with ProcessPoolExecutor(workers, get_context("spawn"), _begin) as pool:
+    # a process of its own for each run: the peak of its memory is of this run alone
+    with ProcessPoolExecutor(workers, get_context("spawn"), _begin, max_tasks_per_child=1) as pool:
         futures = {pool.submit(_one, study, setting, run): setting for setting in waiting}
         try:
             for done, future in enumerate(as_completed(futures), 1):
@@ -110,7 +112,8 @@ def _one(study: str, setting: Setting, run: Callable[..., dict[str, Any]]) -> No
     result = run(**setting)
     seconds = time.perf_counter() - began
     versions = {name: version(name) for name in ("horoball", "torch", "numpy")} | {"python": platform.python_version()}
-    _add(study, [{"setting": setting, "result": result, "seconds": round(seconds, 2), "versions": versions}])
+    own = {"seconds": round(seconds, 2), "peak": round(getrusage(RUSAGE_SELF).ru_maxrss / 2**20, 2)}
+    _add(study, [{"setting": setting, "result": result, **own, "versions": versions}])
 
 
 def results(study: str) -> list[Record]:

@@ -228,12 +228,13 @@ def table() -> str:
     """The table, from what has been run."""
     kinds: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for record in results(STUDY):
-        kinds.setdefault((record["setting"]["part"], record["setting"]["model"]), []).append(record["result"])
+        found = record["result"] | ({"peak": record["peak"]} if "peak" in record else {})
+        kinds.setdefault((record["setting"]["part"], record["setting"]["model"]), []).append(found)
     columns = ("map", "mean_rank", "map_by_distance", "radius_depth", "precision", "recall", "parent_hit")
     lines = [
         "| taxonomy | embedding, d = 5 | MAP | mean rank | MAP by distance | radius–depth | precision | recall "
-        "| parent first | CPU minutes | seeds |",
-        "|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|",
+        "| parent first | CPU minutes | peak, GiB | seeds |",
+        "|---|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|",
     ]
     for part in ("mammals", "google", "nouns"):
         for model, title in MODELS.items():
@@ -245,7 +246,9 @@ def table() -> str:
                 for name in columns
             ]
             minutes = interval(r["cpu_minutes"] for r in runs)[0]
-            lines.append(f"| {part} | {title} | {' | '.join(shown)} | {minutes:.1f} | {len(runs)} |")
+            peaks = [run["peak"] for run in runs if "peak" in run]
+            memory = f"{max(peaks):.1f}" if peaks else ""
+            lines.append(f"| {part} | {title} | {' | '.join(shown)} | {minutes:.1f} | {memory} | {len(runs)} |")
     return "\n".join(lines)
 
 

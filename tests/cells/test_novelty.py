@@ -6,10 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.metrics import roc_auc_score
 
 from benchmarks.cell_novelty import main
 from horoball.cells import CellModel
-from horoball.cells.novelty import Judged, batches_surprise, novelty, surprise
+from horoball.cells.novelty import Judged, Scores, judge, judge_reference, novelty
 
 ROOT = Path(__file__).parents[2]
 TEXTS = {
@@ -26,8 +27,9 @@ def test_novelty_promises_no_rate_that_was_not_measured(text: str) -> None:
     assert "several batches" in words
 
 
-def scores(rng: np.random.Generator, level: float, spread: float, cells: int) -> np.ndarray:
-    return np.exp(rng.gamma(4.0, 0.5, cells) * spread + level)
+def scores(rng: np.random.Generator, level: float, spread: float, cells: int) -> Scores:
+    one = np.exp(rng.gamma(4.0, 0.5, cells) * spread + level)
+    return Scores(one, one)
 
 
 @pytest.mark.parametrize(("level", "spread"), [(0.0, 0.2), (0.4, 0.2), (-0.5, 0.1), (0.1, 0.3)])
@@ -35,43 +37,40 @@ def test_a_batch_that_surprises_more_as_a_whole_has_one_cell_in_twenty_above(lev
     rng = np.random.default_rng(0)
     known = [scores(rng, -0.1, 0.2, 800), scores(rng, 0.0, 0.22, 300), scores(rng, 0.1, 0.18, 1500)]
     new = scores(rng, level, spread, 4000)
-    found = novelty(new, np.zeros(4000, np.int64), known)
+    found = novelty(new, known)
     for quantile in (0.5, 0.9, 0.95):
         assert (found > quantile).mean() == pytest.approx(1 - quantile, abs=0.02)
-    new[:200] *= np.exp(spread * 8)  # a type that sticks out
-    found = novelty(new, np.zeros(4000, np.int64), known)
+    new.departure[:200] *= np.exp(spread * 8)  # a type that sticks out
+    found = novelty(new, known)
     assert (found[:200] > 0.95).mean() > 0.95
     assert (found[200:] > 0.95).mean() == pytest.approx(0.05, abs=0.02)
 
 
-def test_batches_of_the_reference_weigh_alike_and_new_ones_are_judged_each_by_itself() -> None:
+def test_batches_of_the_reference_weigh_alike() -> None:
     rng = np.random.default_rng(1)
-    known = [scores(rng, 0.0, 0.2, 3000), scores(rng, 0.0, 0.2, 100)]
-    both = np.concatenate([scores(rng, 0.0, 0.2, 500), scores(rng, 0.35, 0.2, 500)])
-    batch = np.repeat([0, 1], 500)
-    found = novelty(both, batch, known)
-    assert np.array_equal(found[500:], novelty(both[500:], batch[500:], known))
-    assert abs((found[500:] > 0.9).mean() - (found[:500] > 0.9).mean()) < 0.05
-    together = novelty(both, np.zeros(1000, np.int64), known)
-    assert np.median(together[500:]) > np.median(together[:500]) + 0.2
+    large, small = (Scores(one, one) for one in (rng.uniform(1, 2, 3000), rng.uniform(1, 2, 100)))
+    small.departure[:40] = 1e6  # in a batch of its own these are 0.4 of the cells, of all of them 0.2
+    new = rng.uniform(1, 2, 500)
+    new[:10] = 100.0
+    assert novelty(Scores(new, new), [large, small])[:10] == pytest.approx(0.8, abs=0.01)
 
 
 def test_a_batch_of_mostly_new_cells_is_warned_of() -> None:
     rng = np.random.default_rng(2)
     known = [scores(rng, 0.0, 0.2, 300), scores(rng, 0.0, 0.2, 300)]
     with pytest.warns(UserWarning, match=r"surprise 2\.\d times as much .* most of its cells are new"):
-        novelty(scores(rng, 0.8, 0.2, 300), np.zeros(300, np.int64), known)
+        novelty(scores(rng, 0.8, 0.2, 300), known)
 
 
 def test_a_reference_of_one_batch_promises_nothing() -> None:
     rng = np.random.default_rng(3)
     cells = Judged(rng.poisson(1.0, (120, 20)), rng.normal(size=(120, 20)), np.zeros(120, np.int64))
     with pytest.warns(UserWarning, match="fewer than two batches of 50 cells, .* no rate can be promised"):
-        found = batches_surprise(cells, most=60)
-    assert [len(one) for one in found] == [60]
+        found = judge_reference(cells, most=55)
+    assert [len(one.departure) for one in found] == [55, 55]  # halves of it
     small = cells._replace(batch=np.arange(120) % 4)
     with pytest.warns(UserWarning, match="fewer than two batches"):
-        assert [len(one) for one in batches_surprise(small, most=200)] == [120]  # none of them is large enough
+        assert [len(one.departure) for one in judge_reference(small, most=200)] == [60, 60]  # none is large enough
 
 
 def test_surprise_is_about_one_if_the_model_is_right_and_more_where_neighbors_share_an_error() -> None:
@@ -80,14 +79,31 @@ def test_surprise_is_about_one_if_the_model_is_right_and_more_where_neighbors_sh
     counts[:40, :15] += rng.poisson(8.0, (40, 15))
     residuals = rng.normal(size=(400, 30))
     batch = np.arange(400) % 2
-    plain = surprise(Judged(counts, residuals, batch))
+    usual = rng.normal(size=(300, 30))
+    plain = judge(Judged(counts, residuals, batch), usual).surprise
     assert plain.mean() == pytest.approx(1.0, abs=0.2)
     residuals[:40, :15] += 1.5
-    shared = surprise(Judged(counts, residuals, batch))
+    shared = judge(Judged(counts, residuals, batch), usual).surprise
     assert shared[:40].mean() > 5
     assert shared[40:].mean() < 1.5
     residuals[batch == 1, 20] += 3.0  # what all cells of a batch share is the batch's
-    np.testing.assert_allclose(surprise(Judged(counts, residuals, batch)), shared, rtol=1e-6)
+    again = judge(Judged(counts, residuals, batch), usual).surprise
+    np.testing.assert_allclose(again, shared, rtol=1e-6)
+
+
+def test_a_type_departs_by_what_the_reference_lacks_and_not_by_what_known_cells_share() -> None:
+    rng = np.random.default_rng(5)
+    cycle, program = np.eye(40)[0] * 6, rng.normal(size=40)
+    usual = rng.normal(size=(600, 40)) + np.outer(rng.random(600) < 0.3, cycle)
+    cycling = rng.random(400) < 0.3
+    residuals = rng.normal(size=(400, 40)) + np.outer(cycling, cycle)
+    residuals[:40] += program
+    counts = rng.poisson(np.where(np.arange(400)[:, None] < 40, 3.0 * np.exp(program), 5.0))
+    found = judge(Judged(counts, residuals - residuals.mean(0), np.zeros(400, np.int64)), usual - usual.mean(0))
+    new = np.arange(400) < 40
+    assert roc_auc_score(new, found.departure) > 0.99
+    assert roc_auc_score(cycling[40:], (residuals[40:] ** 2).sum(1)) > 0.9
+    assert roc_auc_score(cycling[40:], found.departure[40:]) < 0.7
 
 
 def test_the_benchmark_of_queries_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

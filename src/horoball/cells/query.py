@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from horoball.cells.anndata import neighbors, write
-from horoball.cells.novelty import Judged, batches_surprise, novelty, pearson_residuals, surprise
+from horoball.cells.novelty import Judged, Scores, centered, judge, judge_reference, novelty, pearson_residuals
 from horoball.distributions.normal import BallNormal
 from horoball.geometry.ball import PoincareBall
 from horoball.geometry.random import generator_for
@@ -273,16 +273,19 @@ def map_query(
         run, table, observed, max_epochs=max_epochs, learning_rate=learning_rate, seed=seed, progress=progress
     )
     known = None if reference is None else _judged_reference(run, reference, observed, seed)
-    found: dict[str, list[Any]] = {"index": [], "z": [], "scale": [], "surprise": []}
+    found: dict[str, list[Any]] = {"index": [], "z": [], "scale": [], "surprise": [], "departure": []}
+    usual = None if known is None else centered(known.residuals, known.batch)
     for index, part in _in_parts(table, seed):
         rest = []
         for x, q in query_posteriors(grown, part, observed):
             found["z"].append(q.mean.cpu())
             found["scale"].append(q.mean_scale.cpu())
-            if known is not None:
+            if usual is not None:
                 rest.append(pearson_residuals(grown.model, x, q.mean))
-        if known is not None:
-            found["surprise"].append(surprise(Judged.of(part, rest, observed)))
+        if usual is not None:
+            judged = judge(Judged.of(part, rest, observed), usual)
+            found["surprise"].append(judged.surprise)
+            found["departure"].append(judged.departure)
         found["index"].append(index)
     order = np.argsort(np.concatenate(found["index"]))
     z, scale = (torch.cat(found[name])[order] for name in ("z", "scale"))
@@ -290,10 +293,14 @@ def map_query(
     if n_neighbors is not None:
         neighbors(cells, n_neighbors, key=key)
     if known is not None:
-        scores = np.concatenate(found["surprise"])[order]
+        scores = Scores(*(np.concatenate(found[name])[order] for name in Scores._fields))
         batch = np.zeros(table.rows, np.int64) if table.covariates is None else table.covariates.groups
-        cells.obs[f"{key}_surprise"] = scores
-        cells.obs[f"{key}_novelty"] = novelty(scores, batch, batches_surprise(known, len(found["index"][0]), seed))
+        novel = np.empty(table.rows)
+        for number in np.unique(batch):
+            mine = batch == number
+            together = -(-int(mine.sum()) // len(found["index"]))  # cells of the batch that were judged at once
+            novel[mine] = novelty(Scores(*(one[mine] for one in scores)), judge_reference(known, together, seed))
+        cells.obs[f"{key}_surprise"], cells.obs[f"{key}_novelty"] = scores.surprise, novel
     return grown
 
 
