@@ -4,7 +4,7 @@ Cells of `benchmarks.lineage_counts`: a reference of four batches without one of
 a batch of their own, of other sizes and depths, with all types. *known* is the share of the cells of known types with a
 novelty above 0.95, which should be 0.05; *power* that of the cells of the types that were left out; *AUC* that of the
 novelty, and of the surprise. Each query is also mapped without the cells of those types: *known, no others*. Every
-query is a line of `results/novelty.jsonl`. What novelty is was chosen with the seeds 0 to 2, and is measured with others.
+query is a line of `results/novelty.jsonl`. What novelty is was chosen with seeds 0 to 2, and is measured with others.
 """
 
 from __future__ import annotations
