@@ -60,7 +60,7 @@ def centered(cells: Any, d: int, epochs: int | None, seed: int) -> Placed:
 
 
 def harmony(theta: float) -> Callable[..., Placed]:
-    """Harmony (Korsunsky et al., 2019) on the main axes; with its own theta of 2 it stops early where batches are far."""
+    """Harmony (Korsunsky et al., 2019) on the main axes; its own theta is 2, with which it may stop early."""
 
     def place(cells: Any, d: int, epochs: int | None, seed: int) -> Placed:
         from harmonypy import run_harmony
