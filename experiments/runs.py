@@ -1,7 +1,7 @@
 """Runs of experiments, kept as one line of JSON each in `results/<study>.jsonl`, so that a study can be resumed.
 
-A line has the run's setting, result, seconds, peak of memory in GiB, and versions. `python -m experiments.runs fold FOLDER` adds the runs of
-another folder of results.
+A line has the run's setting, result, seconds, peak of memory in GiB, and versions. `python -m experiments.runs fold
+FOLDER` adds the runs of another folder of results.
 """
 
 from __future__ import annotations
