@@ -12,6 +12,7 @@ import pytest
 import torch
 
 from horoball.tables import ArrayTable, Order, geodesics
+from horoball.tables.covariates import Covariates
 from horoball.tables.parquet import ParquetTable
 from horoball.tables.table import held_out
 from horoball.vae import DistanceTerm, PlaceTerm, layout, map_term
@@ -42,6 +43,30 @@ def test_a_row_belongs_where_its_nearest_row_of_the_sample_is() -> None:
     batch = next(held.batches(Order(30, seed=None)))
     assert batch.side is not None
     assert torch.equal(batch.side, X[:60][torch.cdist(batch.x, X[:60]).argmin(1), :2])
+
+
+def test_distances_across_categories_are_not_known() -> None:
+    group = np.array(["a"] * 40 + ["b"] * 49 + ["alone"])
+    table = ArrayTable(X, covariates=Covariates.of({"batch": group}))
+    rows, _, _ = with_sample(table, None, lambda x: x)
+    side = next(rows.batches(Order(90, seed=None))).side
+    assert side is not None
+    for name, count in (("a", 40), ("b", 49)):
+        inside = geodesics(X[group == name].numpy())
+        own = side[group == name][:, (known := side[group == name].isfinite().all(0))]
+        assert known.sum() == count
+        np.testing.assert_allclose(own / own.max(), inside / inside.max(), rtol=1e-4, atol=1e-5)
+        assert not side[group == name][:, ~known].isfinite().any()
+    assert not side[-1].isfinite().any()
+
+
+def test_distances_of_counts_are_those_of_cells_in_memory() -> None:
+    counts = torch.poisson(torch.rand(300, 80, generator=torch.Generator().manual_seed(1)) * 4)
+    rows, _, _ = with_sample(ArrayTable(counts), None, lambda x: x, library=True)
+    side = next(rows.batches(Order(300, seed=None))).side
+    assert side is not None
+    in_memory = layout.surveyed(ArrayTable(counts), library=True).lengths
+    np.testing.assert_allclose(side.numpy(), in_memory.numpy(), rtol=1e-3, atol=1e-4)
 
 
 def test_a_streamed_table_is_fitted_to_a_layout(tmp_path: Path) -> None:

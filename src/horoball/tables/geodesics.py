@@ -6,12 +6,15 @@ joins every row to its k nearest others, one way or the other, with edges as lon
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple, Self
 
 import numpy as np
+import torch
 from numpy.typing import ArrayLike
 from scipy.sparse import coo_matrix, csr_matrix
 from scipy.sparse.csgraph import connected_components, dijkstra
+from torch import Tensor
 
 from horoball.tables.table import ArrayTable
 
@@ -204,21 +207,38 @@ def count_axes(table: ArrayTable, axes: int = AXES, *, found_on: np.ndarray | No
         (100, 50)
     """
     held = table.matrix()
-
-    def logs(part: Any) -> csr_matrix:
-        # Dense counts become sparse as well: both then give the same numbers to the last digit.
-        counts = part.astype(np.float64) if hasattr(part, "tocsr") else csr_matrix(part.numpy().astype(np.float64))
-        total = np.maximum(np.asarray(counts.sum(1)).ravel(), 1.0)
-        counts.data = np.log1p(counts.data * np.repeat(table.features / total, np.diff(counts.indptr)))
-        return counts
-
     if min(table.rows, table.features) <= axes + 1:
-        return logs(held).toarray()
+        return _logs(held).toarray()
     from sklearn.decomposition import PCA  # as large as torch: only who asks for axes pays
 
     turned = PCA(axes, svd_solver="arpack", random_state=0)
     if found_on is None:
-        return turned.fit_transform(logs(held))
-    turned.fit(logs(held[found_on]))
+        return turned.fit_transform(_logs(held))
+    turned.fit(_logs(held[found_on]))
     blocks = range(0, table.rows, _PROJECTED)
-    return np.concatenate([turned.transform(logs(held[a : a + _PROJECTED])).astype(np.float32) for a in blocks])
+    return np.concatenate([turned.transform(_logs(held[a : a + _PROJECTED])).astype(np.float32) for a in blocks])
+
+
+def axes_of_some(counts: Tensor, axes: int = AXES) -> Callable[[Tensor], Tensor]:
+    """What turns rows of counts as `count_axes` does, by the main axes of some of them.
+
+    Example:
+        >>> some = torch.from_numpy(np.random.default_rng(0).poisson(1.0, (100, 80)))
+        >>> axes_of_some(some)(some[:3]).shape
+        torch.Size([3, 50])
+    """
+    if min(counts.shape) <= axes + 1:
+        return lambda x: torch.from_numpy(_logs(x).toarray()).float()
+    from sklearn.decomposition import PCA  # as large as torch: only who asks for axes pays
+
+    turned = PCA(axes, svd_solver="arpack", random_state=0).fit(_logs(counts))
+    return lambda x: torch.from_numpy(turned.transform(_logs(x))).float()
+
+
+def _logs(counts: Any) -> csr_matrix:
+    """log(1 + x·features/Σx), in float64."""
+    # Dense counts become sparse as well: both then give the same numbers to the last digit.
+    part = counts.astype(np.float64) if hasattr(counts, "tocsr") else csr_matrix(counts.numpy().astype(np.float64))
+    total = np.maximum(np.asarray(part.sum(1)).ravel(), 1.0)
+    part.data = np.log1p(part.data * np.repeat(part.shape[1] / total, np.diff(part.indptr)))
+    return part

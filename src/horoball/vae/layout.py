@@ -102,9 +102,9 @@ def surveyed(
     group = None if table.covariates is None else table.covariates.groups
     all_pairs = searches_all_pairs(held, library=library)  # rows that are seen scaled are in memory, too
     if len(index) > most:
-        index = _landmarks(index, group, LANDMARKS if all_pairs else _FEW, seed)
+        index = grouped_landmarks(index, group, LANDMARKS if all_pairs else _FEW, seed)
     rows = np.arange(table.rows) if all_pairs else np.union1d(index, _some(table.rows, seed))
-    graph = _graph(points[rows], neighbors, None if group is None else group[rows])
+    graph = grouped_graph(points[rows], neighbors, None if group is None else group[rows])
     lengths = shortest_paths(graph, np.searchsorted(rows, index)).T
     lengths[np.diff(graph.indptr) == 0] = np.inf  # of a row alone in its category nothing is known
     if not all_pairs:
@@ -117,7 +117,7 @@ def _some(rows: int, seed: int) -> np.ndarray:
     return np.sort(np.random.default_rng(seed).choice(rows, min(rows, _SAMPLE), replace=False))
 
 
-def _landmarks(index: np.ndarray, group: np.ndarray | None, count: int, seed: int) -> np.ndarray:
+def grouped_landmarks(index: np.ndarray, group: np.ndarray | None, count: int, seed: int) -> np.ndarray:
     """A random sample of rows, with some of each category: where there is none, nothing is known."""
     rng = np.random.default_rng(seed)
     drawn = rng.choice(index, count, replace=False)
@@ -167,7 +167,7 @@ def with_landmarks(table: Table, **options: Any) -> tuple[ArrayTable, DistanceTe
     return found.table.beside(found.lengths), DistanceTerm(marks, _AT_ONCE)
 
 
-def _graph(points: np.ndarray, neighbors: int, group: np.ndarray | None) -> csr_matrix:
+def grouped_graph(points: np.ndarray, neighbors: int, group: np.ndarray | None) -> csr_matrix:
     """The graph of nearest neighbors; rows of different categories are in parts that no path joins."""
     if group is None:
         return neighbor_graph(points, neighbors)

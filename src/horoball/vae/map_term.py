@@ -26,7 +26,7 @@ from torch import Tensor
 
 from horoball.devices import resolved
 from horoball.geometry.random import generator_for
-from horoball.tables.geodesics import neighbor_graph, shortest_paths
+from horoball.tables.geodesics import axes_of_some, shortest_paths
 from horoball.tables.mapped import Mapped
 from horoball.tables.table import ArrayTable, Batch, Order, Table, held_out
 from horoball.training.config import TrainConfig
@@ -36,6 +36,8 @@ from horoball.vae.distances import DistanceTerm, PlaceTerm
 from horoball.vae.encoder import Encoder
 from horoball.vae.layout import (
     LANDMARKS,
+    grouped_graph,
+    grouped_landmarks,
     in_medians,
     layout,
     rise_and_fall,
@@ -62,6 +64,7 @@ def with_sample(
     neighbors: int = 20,
     seed: int = 0,
     places: Places | None = None,
+    library: bool = False,
 ) -> tuple[SampledTable, SampledTable | None, DistanceTerm | PlaceTerm]:
     """The tables with numbers beside their rows that a term of a map compares them with, and the term.
 
@@ -73,13 +76,21 @@ def with_sample(
         seed: Seed of the sample.
         places: Makes a layout of the sample's rows, from the rows, the graph of their neighbors, their geodesics to
             landmarks, and the landmarks. Without it, rows are compared by these geodesics.
+        library: Whether rows are counts of a library, whose points are along main axes; see `count_axes`.
     """
     rng = np.random.default_rng(seed)
     sample = _drawn(rows, rng)
-    at = points(sample)
-    graph = neighbor_graph(at.numpy(), neighbors)
+    counts, codes = sample[:, : rows.features], _codes(rows)
+    points = axes_of_some(counts) if library else points
+    at, of = points(counts), sample[:, codes]
+    group = np.unique(of.numpy(), axis=0, return_inverse=True)[1].ravel() if codes else None
+    graph = grouped_graph(at.numpy(), neighbors, group)
     landmarks = np.sort(rng.choice(len(sample), min(len(sample), LANDMARKS), replace=False))
-    lengths, unit = in_medians(shortest_paths(graph, landmarks).T)
+    if group is not None:
+        landmarks = grouped_landmarks(np.arange(len(sample)), group, len(landmarks), seed)
+    paths = shortest_paths(graph, landmarks).T
+    paths[np.diff(graph.indptr) == 0] = np.inf  # of a row alone in its category nothing is known
+    lengths, unit = in_medians(paths)
     at = at / unit
     term: DistanceTerm | PlaceTerm
     if places is None:
@@ -88,15 +99,24 @@ def with_sample(
         term, place = PlaceTerm(), places(sample, graph, lengths, landmarks)
 
     def beside(x: Tensor) -> Tensor:
-        found = points(x) / unit
-        nearest = torch.cdist(found, at).topk(1 if places else min(_NEAREST, len(at)), largest=False).indices
+        found = points(x[:, : rows.features]) / unit
+        apart = torch.cdist(found, at)
+        if codes:
+            apart = apart.masked_fill((x[:, codes].unsqueeze(1) != of).any(-1), torch.inf)
+        away, nearest = apart.topk(1 if places else min(_NEAREST, len(at)), largest=False)
         if places is not None:
             return place[nearest[:, 0]]
         # The search expands squares, which loses the digits of close pairs.
-        gap = torch.linalg.vector_norm(found.unsqueeze(1) - at[nearest], dim=-1)
+        gap = torch.linalg.vector_norm(found.unsqueeze(1) - at[nearest], dim=-1).masked_fill(away.isinf(), torch.inf)
         return (gap.unsqueeze(-1) + lengths[nearest]).amin(1)
 
     return SampledTable(rows, beside), None if held is None else SampledTable(held, beside), term
+
+
+def _codes(table: Table) -> list[int]:
+    """Where rows have their categories, across which nothing is known of distances; see `surveyed`."""
+    sizes = () if table.covariates is None else table.covariates.sizes
+    return [table.features + number for number, size in enumerate(sizes) if size > 1]
 
 
 def _drawn(table: Table, rng: np.random.Generator) -> Tensor:
@@ -143,8 +163,8 @@ def with_map_term(run: Run, table: Table, *, warm: bool) -> tuple[Table, Table |
         shape: dict[str, Any] = {"locality": config.locality, "start": start, "seed": config.seed}
         return layout(run.model.ball, model.d, graph, lengths, landmarks, **shape)
 
-    held = isinstance(table, ArrayTable) and model.library and not laid_out
-    if searches_all_pairs(table, library=model.library) or table.covariates is not None or held:
+    by_landmarks = table.covariates is not None or (model.library and not laid_out)
+    if searches_all_pairs(table, library=model.library) or (isinstance(table, ArrayTable) and by_landmarks):
         # Landmarks are trained on, so none is drawn from the rows that are held out.
         candidates = np.setdiff1d(np.arange(table.rows), held_out(table.rows, config.validation, config.seed))
         options: dict[str, Any] = {"library": model.library, "view": kind.map_points(run)}
@@ -159,7 +179,9 @@ def with_map_term(run: Run, table: Table, *, warm: bool) -> tuple[Table, Table |
 
     parts = seen.split(config.validation, config.seed)
     points = kind.map_points(run) or (lambda x: x)
-    rows, rest, by_sample = with_sample(*parts, points, seed=config.seed, places=places if laid_out else None)
+    rows, rest, by_sample = with_sample(
+        *parts, points, places=places if laid_out else None, library=model.library, seed=config.seed
+    )
     if laid_out and isinstance(table, ArrayTable):
         # The head start sees a row many times, and to look for its nearest in the sample takes longer than a step.
         found_once = torch.cat([rows.beside(x) for x in seen.blocks(_BLOCK)])

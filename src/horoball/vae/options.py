@@ -23,7 +23,7 @@ from horoball.storage.checkpoint import check_fields
 from horoball.storage.settings import SettingError, Settings
 from horoball.tables.read import Reading
 from horoball.tables.schema import Schema
-from horoball.tables.table import ArrayTable, Table
+from horoball.tables.table import Table
 from horoball.training.config import FitRecord, TrainConfig, short_value
 from horoball.training.hooks import check_hook
 from horoball.vae.kinds import TABLES, Kind, kind_named, kind_of
@@ -375,9 +375,8 @@ def _number_or(word: str, name: str, given: Any) -> tuple[Any, bool]:
 def map_weight(table: Table, d: int, *, library: bool = False) -> float:
     """A distance weight for a map, of the size of the likelihood: 5 per feature, for d = 2 or 3.
 
-    0 where no map is drawn, and, with a warning, for streamed rows that belong to batches or are counts of cells. A
-    count holds less information than a real number, so counts get 0.1 per feature, chosen on trees by
-    `horoball.cells.simulate`.
+    0 where no map is drawn. A count holds less information than a real number, so counts of cells get 0.1 per feature,
+    chosen on trees by `horoball.cells.simulate`.
 
     Example:
         >>> from horoball.tables import ArrayTable
@@ -387,12 +386,5 @@ def map_weight(table: Table, d: int, *, library: bool = False) -> float:
         (200.0, 0.0)
     """
     if not 2 <= d <= 3 or table.rows < _MIN_ROWS_FOR_DISTANCES:
-        return 0.0
-    if (library or table.covariates is not None) and not isinstance(table, ArrayTable):
-        _log.warning(
-            "Map: none is laid out, as its distances are taken in memory and these %s rows are streamed. Choose fewer "
-            "columns or rows for a map that keeps them.",
-            f"{table.rows:,}",
-        )
         return 0.0
     return max(50.0, (0.1 if library else 5.0) * table.features)
