@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from benchmarks import atlas_size
+from benchmarks import atlas_figure, atlas_size, cell_halves
 from benchmarks.atlas import main, run
 from benchmarks.atlas_models import MODELS, available
 from benchmarks.lineage_counts import LINEAGE, genome, lineage_counts
@@ -40,3 +41,19 @@ def test_an_atlas_that_stays_in_its_file_is_measured(tmp_path: Path, capsys: pyt
     few = ["--cells", "900", "--genes", "60", "--epochs", "1", "--results", str(tmp_path / "atlas.jsonl")]
     assert atlas_size.main(few) == 0
     assert "900 × 60" in capsys.readouterr().out
+
+
+def test_half_of_the_counts_is_held_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    counts = np.random.default_rng(0).poisson(2.0, (50, 30))
+    one, other = cell_halves.halves(counts, 0)
+    assert np.array_equal(np.sort((one + other).sum(0)), np.sort(counts.sum(0)))
+    together = np.tile((one.sum(0) + 0.5) / (one.sum() + 15.0), (50, 1))
+    assert cell_halves.gain(together, one, other) == pytest.approx(0.0, abs=1e-12)
+    cell_halves.main(["--quick", "--results", str(tmp_path / "halves.jsonl")])
+    assert "| ten main axes" in capsys.readouterr().out
+
+
+def test_the_figure_of_an_atlas_is_drawn(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    atlas_figure.main([str(tmp_path / "atlas.png")], cells=300, genes=60)
+    assert (tmp_path / "atlas.png").stat().st_size > 20_000
+    assert "above 0.95" in capsys.readouterr().out
