@@ -34,8 +34,8 @@ ATTEMPTS: dict[str, tuple[str, int, tuple[str, ...]]] = {
     "distance": ("settled by distance: `distance_cones`", 5, ("distance",)),
     "published": ("the same, then the published objective", 5, ("distance", "published")),
     "broad": ("the same, d = 10", 10, ("distance", "published")),
-    "further": ("the same, ten passes, d = 5", 5, ("distance", "further")),
-    "both": ("the same, ten passes, d = 10", 10, ("distance", "further")),
+    "further": ("settled by distance, then ten passes of the published objective", 5, ("distance", "further")),
+    "both": ("the same, d = 10", 10, ("distance", "further")),
 }
 _LEAVES = 1000
 _RANKED = 2000  # nodes whose ancestors are ranked
