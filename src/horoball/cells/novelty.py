@@ -45,7 +45,7 @@ from horoball.vae.model import VAE
 _LIMIT = 10.0  # beyond which residuals are cut: a single count where none was expected is not a new type
 _NEIGHBORS = 15  # whose residuals are averaged
 _AROUND = 10  # whose departures are averaged
-_DIRECTIONS = 3
+_DIRECTIONS, _NEAR = 3, 1e-3  # how near to the exact ones: a third of the work
 _LEAST_VARIANCE = 0.1  # of the reference in a direction: a gene that no known cell has is not all there is
 _GENES = 256  # averaged at once
 _LEAST = 50  # cells of a batch that can be judged as a query
@@ -139,7 +139,9 @@ def _directions(rest: np.ndarray, usual: np.ndarray) -> np.ndarray:
         more: np.ndarray = rest.T @ (rest @ w) / len(rest) - usual.T @ (usual @ w) / len(usual)
         return more.astype(np.float64)
 
-    found: np.ndarray = eigsh(LinearOperator((genes, genes), beyond), _DIRECTIONS, which="LA", v0=np.ones(genes))[1]
+    found: np.ndarray = eigsh(
+        LinearOperator((genes, genes), beyond), _DIRECTIONS, which="LA", v0=np.ones(genes), tol=_NEAR
+    )[1]
     return found
 
 
