@@ -92,17 +92,26 @@ class Scores(NamedTuple):
 
 def judge(cells: Judged, usual: np.ndarray) -> Scores:
     """Scores of cells by their own batches, beside residuals of the reference; Notes [Surprise] and [Departure]."""
-    axes = torch.from_numpy(np.ascontiguousarray(count_axes(ArrayTable(cells.counts)), np.float64))
-    rest = centered(cells.residuals, cells.batch)
-    surprise, genes = np.zeros(len(axes)), rest.shape[1]
-    average = _average(axes, k := min(_NEIGHBORS, len(axes)))
-    for start in range(0, genes, _GENES):
-        surprise += ((average @ rest[:, start : start + _GENES]) ** 2).sum(1)
+    axes, rest = _axes(cells), centered(cells.residuals, cells.batch)
     departure = np.empty(len(axes))
     for number in np.unique(cells.batch):
         mine = np.flatnonzero(cells.batch == number)
         departure[mine] = _average(axes[mine], min(_AROUND, len(mine))) @ _departure(rest[mine], usual)
-    return Scores(surprise * k / genes, departure)
+    return Scores(surprise(cells, axes), departure)
+
+
+def surprise(cells: Judged, axes: Tensor | None = None) -> np.ndarray:
+    """What the model leaves unexplained of each cell and its neighbors, along main axes; see Note [Surprise]."""
+    axes = _axes(cells) if axes is None else axes
+    rest, total = centered(cells.residuals, cells.batch), np.zeros(len(axes))
+    average = _average(axes, k := min(_NEIGHBORS, len(axes)))
+    for start in range(0, rest.shape[1], _GENES):
+        total += ((average @ rest[:, start : start + _GENES]) ** 2).sum(1)
+    return total * k / rest.shape[1]
+
+
+def _axes(cells: Judged) -> Tensor:
+    return torch.from_numpy(np.ascontiguousarray(count_axes(ArrayTable(cells.counts)), np.float64))
 
 
 def centered(residuals: np.ndarray, batch: np.ndarray) -> np.ndarray:
