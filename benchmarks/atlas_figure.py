@@ -6,6 +6,7 @@ support, and cells of a fourth batch on the map, those above a novelty of 0.95 m
 
 from __future__ import annotations
 
+import argparse
 import sys
 import warnings
 from collections.abc import Sequence
@@ -26,7 +27,9 @@ KINDS = ("atlas", "new cells", "above 0.95, of known types", "above 0.95, of the
 
 
 def main(arguments: Sequence[str] | None = None, cells: int = CELLS, genes: int = GENES) -> int:
-    path = Path((sys.argv[1:] if arguments is None else arguments)[0])
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("path", type=Path, help="of the picture")
+    path = parser.parse_args(arguments).path
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
     made = genome(genes)

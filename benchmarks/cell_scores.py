@@ -83,12 +83,12 @@ def scib(z: torch.Tensor, ball: PoincareBall, batch: np.ndarray, kind: np.ndarra
     from scib_metrics.nearest_neighbors import NeighborsResults
     from sklearn.metrics import silhouette_samples
 
-    distance, index = torch.sort(ball.cdist(z, z))
-    index[:, 0], distance[:, 0] = torch.arange(len(z)), 0.0  # a cell among cells at the same place
+    between = ball.cdist(z, z).fill_diagonal_(0.0)
+    distance, index = torch.sort(between)
+    index[:, 0] = torch.arange(len(z))  # a cell among cells at the same place
     near = NeighborsResults(index[:, :AROUND].numpy(), distance[:, :AROUND].numpy())
     few, most = (NeighborsResults(near.indices[:, :k], near.distances[:, :k]) for k in (15, 50))
-    d = np.asarray(ball.cdist(z, z).fill_diagonal_(0.0))
-    of_batch = []
+    d, of_batch = between.numpy(), []
     for name in set(kind):
         here = kind == name
         of_batch.append(1 - np.abs(silhouette_samples(d[np.ix_(here, here)], batch[here], metric="precomputed")).mean())

@@ -106,6 +106,17 @@ def test_a_type_departs_by_what_the_reference_lacks_and_not_by_what_known_cells_
     assert roc_auc_score(cycling[40:], found.departure[40:]) < 0.7
 
 
+def test_batches_are_judged_each_by_itself() -> None:
+    rng = np.random.default_rng(6)
+    cells = Judged(rng.poisson(2.0, (300, 30)), rng.normal(size=(300, 30)), np.repeat([0, 1], 150))
+    cells.residuals[:150] *= 2.0
+    usual, mine = rng.normal(size=(400, 30)), np.arange(150, 300)
+    alone = judge(cells.some(mine), usual).departure
+    np.testing.assert_allclose(judge(cells, usual).departure[mine], alone, rtol=1e-5)
+    together = judge(cells._replace(batch=np.zeros(300, np.int64)), usual).departure[mine]
+    assert together.mean() > 2 * alone.mean()  # by weights of cells that vary more
+
+
 def test_the_benchmark_of_queries_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     main(["--quick", "--results", str(tmp_path / "novelty.jsonl")])
     assert len(capsys.readouterr().out.splitlines()) == 3

@@ -129,6 +129,7 @@ def test_many_new_cells_are_judged_in_parts(
     unknown = np.asarray(parts.obs["type"]) == "B1y"
     assert roc_auc_score(unknown, parts.obs["poincare_surprise"]) > 0.7  # of a hundred cells each
     assert all(roc_auc_score(unknown, some.obs["poincare_novelty"]) > 0.8 for some in (parts, cells))
+    assert parts.obs["poincare_novelty"].corr(cells.obs["poincare_novelty"], method="spearman") > 0.4
 
 
 def test_filled_counts_are_expectations_that_keep_what_was_observed(atlas: tuple[Any, Any, CellModel]) -> None:

@@ -97,13 +97,16 @@ def judge(cells: Judged, usual: np.ndarray) -> Scores:
     for number in np.unique(cells.batch):
         mine = np.flatnonzero(cells.batch == number)
         departure[mine] = _average(axes[mine], min(_AROUND, len(mine))) @ _departure(rest[mine], usual)
-    return Scores(surprise(cells, axes), departure)
+    return Scores(_surprise(rest, axes), departure)
 
 
-def surprise(cells: Judged, axes: Tensor | None = None) -> np.ndarray:
-    """What the model leaves unexplained of each cell and its neighbors, along main axes; see Note [Surprise]."""
-    axes = _axes(cells) if axes is None else axes
-    rest, total = centered(cells.residuals, cells.batch), np.zeros(len(axes))
+def surprise(cells: Judged) -> np.ndarray:
+    """What the model leaves unexplained of each cell and its neighbors; see Note [Surprise]."""
+    return _surprise(centered(cells.residuals, cells.batch), _axes(cells))
+
+
+def _surprise(rest: np.ndarray, axes: Tensor) -> np.ndarray:
+    total = np.zeros(len(axes))
     average = _average(axes, k := min(_NEIGHBORS, len(axes)))
     for start in range(0, rest.shape[1], _GENES):
         total += ((average @ rest[:, start : start + _GENES]) ** 2).sum(1)

@@ -296,10 +296,14 @@ def map_query(
         scores = Scores(*(np.concatenate(found[name])[order] for name in Scores._fields))
         batch = np.zeros(table.rows, np.int64) if table.covariates is None else table.covariates.groups
         novel = np.empty(table.rows)
+        parts = len(found["index"])
+        by_size: dict[int, list[Scores]] = {}
         for number in np.unique(batch):
             mine = batch == number
-            together = -(-int(mine.sum()) // len(found["index"]))  # cells of the batch that were judged at once
-            novel[mine] = novelty(Scores(*(one[mine] for one in scores)), judge_reference(known, together, seed))
+            size = -(-int(mine.sum()) // parts)  # cells of the batch that were judged at once
+            if size not in by_size:
+                by_size[size] = judge_reference(known, size, seed)
+            novel[mine] = novelty(Scores(*(one[mine] for one in scores)), by_size[size])
         cells.obs[f"{key}_surprise"], cells.obs[f"{key}_novelty"] = scores.surprise, novel
     return grown
 

@@ -209,17 +209,13 @@ def count_axes(table: ArrayTable, axes: int = AXES, *, found_on: np.ndarray | No
     held = table.matrix()
     if min(table.rows, table.features) <= axes + 1:
         return _logs(held).toarray()
-    from sklearn.decomposition import PCA  # as large as torch: only who asks for axes pays
-
-    turned = PCA(axes, svd_solver="arpack", random_state=0)
     if found_on is None:
-        return turned.fit_transform(_logs(held))
-    turned.fit(_logs(held[found_on]))
-    blocks = range(0, table.rows, _PROJECTED)
-    return np.concatenate([turned.transform(_logs(held[a : a + _PROJECTED])).astype(np.float32) for a in blocks])
+        return _main_axes(axes).fit_transform(_logs(held))
+    turned, blocks = axes_of_some(held[found_on], axes), range(0, table.rows, _PROJECTED)
+    return np.concatenate([turned(held[a : a + _PROJECTED]).numpy() for a in blocks])
 
 
-def axes_of_some(counts: Tensor, axes: int = AXES) -> Callable[[Tensor], Tensor]:
+def axes_of_some(counts: Any, axes: int = AXES) -> Callable[[Any], Tensor]:
     """What turns rows of counts as `count_axes` does, by the main axes of some of them.
 
     Example:
@@ -229,10 +225,14 @@ def axes_of_some(counts: Tensor, axes: int = AXES) -> Callable[[Tensor], Tensor]
     """
     if min(counts.shape) <= axes + 1:
         return lambda x: torch.from_numpy(_logs(x).toarray()).float()
+    turned = _main_axes(axes).fit(_logs(counts))
+    return lambda x: torch.from_numpy(turned.transform(_logs(x))).float()
+
+
+def _main_axes(axes: int) -> Any:
     from sklearn.decomposition import PCA  # as large as torch: only who asks for axes pays
 
-    turned = PCA(axes, svd_solver="arpack", random_state=0).fit(_logs(counts))
-    return lambda x: torch.from_numpy(turned.transform(_logs(x))).float()
+    return PCA(axes, svd_solver="arpack", random_state=0)
 
 
 def _logs(counts: Any) -> csr_matrix:

@@ -87,7 +87,9 @@ def surveyed(
     """
     if library:
         if not isinstance(table, ArrayTable):
-            raise ValueError("The distance term needs cells in memory, and these are streamed. Set distance_weight=0.")
+            raise ValueError(
+                "Distances of all cells need them in memory, and these are streamed: see `map_term.with_sample`."
+            )
         held = table
         points = count_axes(
             table, found_on=None if searches_all_pairs(table, library=True) else _some(table.rows, seed)
