@@ -63,7 +63,7 @@ def judged(cells: Any, z: torch.Tensor, ball: PoincareBall, landmarks: np.ndarra
 def run(cells: Any, d: int, epochs: int | None, seed: int, model: str) -> dict[str, Any]:
     start = time.process_time()
     placed = MODELS[model](cells, d, epochs, seed)
-    cpu = time.process_time() - start
+    cpu = time.process_time() - start + placed.before
     landmarks = None
     if placed.fitted is not None and cells.n_obs > 2500:
         config = placed.fitted.run.record.training

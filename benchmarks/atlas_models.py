@@ -6,6 +6,7 @@ batch as horoball's is; scANVI goes on from it with the types of half of the cel
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from importlib.util import find_spec
 from typing import Any, NamedTuple, cast
@@ -34,6 +35,7 @@ class Placed(NamedTuple):
     ball: PoincareBall
     epochs: int = 0
     fitted: Any = None
+    before: float = 0.0  # CPU seconds of a model that it starts from, if another run trained that
 
 
 def horoball(c: float) -> Callable[..., Placed]:
@@ -73,31 +75,47 @@ def harmony(theta: float) -> Callable[..., Placed]:
     return place
 
 
-def _scvi(cells: Any, d: int, epochs: int | None, seed: int) -> tuple[Any, Any, dict[str, Any]]:
+class Plain(NamedTuple):
+    """A trained SCVI, kept for scANVI of the same cells."""
+
+    cells: Any
+    asked: tuple[int, int | None, int]
+    model: Any
+    cpu: float
+
+
+_last: list[Plain] = []
+
+
+def _scvi(cells: Any, d: int, epochs: int | None, seed: int) -> Plain:
     library, quiet = quiet_scvi(seed)
+    began = time.process_time()
     library.model.SCVI.setup_anndata(cells, batch_key="batch")
     model = library.model.SCVI(cells, n_latent=d, gene_likelihood="nb", encode_covariates=True)
     quiet |= {"accelerator": "cpu"}
     model.train(max_epochs=MOST if epochs is None else epochs, early_stopping=True, **quiet)
-    return library, model, quiet
+    _last[:] = [Plain(cells, (d, epochs, seed), model, time.process_time() - began)]
+    return _last[0]
 
 
-def _latent(model: Any) -> Placed:
+def _latent(model: Any, before: float = 0.0) -> Placed:
     z = torch.from_numpy(model.get_latent_representation()).double()
-    return Placed(z, PoincareBall(0.0), int(model.trainer.current_epoch))
+    return Placed(z, PoincareBall(0.0), int(model.trainer.current_epoch), before=before)
 
 
 def scvi(cells: Any, d: int, epochs: int | None, seed: int) -> Placed:
-    return _latent(_scvi(cells, d, epochs, seed)[1])
+    return _latent(_scvi(cells, d, epochs, seed).model)
 
 
 def scanvi(cells: Any, d: int, epochs: int | None, seed: int) -> Placed:
+    kept = [one for one in _last if one.cells is cells and one.asked == (d, epochs, seed)]
+    plain = kept[0] if kept else _scvi(cells, d, epochs, seed)
     known = np.random.default_rng(seed).random(cells.n_obs) < 0.5
     cells.obs["label"] = np.where(known, of_column(cells, "type"), "unlabeled")
-    library, plain, quiet = _scvi(cells, d, epochs, seed)
-    model = library.model.SCANVI.from_scvi_model(plain, "unlabeled", labels_key="label", adata=cells)
-    model.train(max_epochs=epochs, **quiet)
-    return _latent(model)
+    library, quiet = quiet_scvi(seed)
+    model = library.model.SCANVI.from_scvi_model(plain.model, "unlabeled", labels_key="label", adata=cells)
+    model.train(max_epochs=epochs, **quiet, accelerator="cpu")
+    return _latent(model, plain.cpu if kept else 0.0)
 
 
 MODELS: dict[str, Callable[..., Placed]] = {

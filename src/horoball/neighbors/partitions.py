@@ -70,8 +70,10 @@ class Order:
             z: Points in the tangent chart, shape (n, d).
             count: How many, at most m.
         """
-        blocks = z.split(max(1, _NUMBERS // len(self._centers)))
-        return torch.cat([self._block(block, count) for block in blocks])
+        found, size = torch.empty(len(z), count, dtype=torch.int64), max(1, _NUMBERS // len(self._centers))
+        for start in range(0, len(z), size):  # filled in place: small answers kept between large scores split the heap
+            found[start : start + size] = self._block(z[start : start + size], count)
+        return found
 
     def _block(self, z: Tensor, count: int) -> Tensor:
         scores = self._scores(z)
