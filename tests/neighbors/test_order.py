@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -87,3 +91,15 @@ def test_features_keep_what_float64_has() -> None:
     rows = features(z, Lift.of(z, 1.0), 1.0)
     assert rows.dtype == torch.float64
     assert torch.unique(rows, dim=0).shape == (10, 4)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="memory is read from /proc")
+def test_assigning_many_points_holds_the_scores_of_one_block() -> None:
+    def resident() -> int:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+    order, z = BallOrder(1.0, 1.0, torch.randn(4000, 2).double(), 1.0), torch.randn(20_000, 2).double()
+    before = resident()
+    found = order.first(z, 1)
+    assert resident() - before < 2**27  # of twenty, 32 MB each
+    assert len(found) == len(z)
