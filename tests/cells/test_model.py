@@ -238,3 +238,12 @@ def test_a_fit_says_how_it_goes_unless_told_not_to(
         said = capsys.readouterr().err
         assert all(word in said for word in words)
         assert bool(said) == bool(words), said
+
+
+def test_the_divergence_is_warmed_up_where_no_distances_keep_posteriors_from_the_prior() -> None:
+    cells = simulate(depth=2, cells=60, genes=30)
+    shares = [
+        fit(cells, n_components=d, distance_weight=weight, max_epochs=1, hidden=(8,)).run.record.training.kl_warmup
+        for d, weight in ((2, "auto"), (10, "auto"), (2, 0.0), (10, 50.0))
+    ]
+    assert shares == [0.0, 0.1, 0.1, 0.0]

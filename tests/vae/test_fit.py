@@ -213,6 +213,61 @@ def assert_among(some: Tensor, rows: Tensor) -> None:
     assert gaps.amin(1).max() < 1e-5
 
 
+WARMED = TrainConfig(max_epochs=4, batch_size=100, kl_warmup=0.5, validation=0.0, patience=1)
+
+
+def test_the_divergence_of_a_warmed_up_training_counts_from_nothing_to_all_of_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    told: list[float] = []
+    weigh = trains.TableObjective.weigh_kl
+
+    def noted(objective: trains.TableObjective, share: float) -> None:
+        told.append(share)
+        weigh(objective, share)
+
+    monkeypatch.setattr(trains.TableObjective, "weigh_kl", noted)
+    state = fit(small_model(), rows(), WARMED)
+    assert told == pytest.approx([step / 12 for step in range(1, 13)] + 12 * [1.0])
+    first, last = state.history[0], state.history[-1]
+    assert first["reconstruction"] < first["loss"] < first["reconstruction"] + 0.6 * first["kl"]
+    assert last["loss"] == pytest.approx(last["reconstruction"] + last["kl"])
+
+
+def test_rows_held_out_are_judged_by_the_whole_divergence() -> None:
+    objective, x = trains.TableObjective(small_model(), WARMED.replace(beta=2.0)), rows().matrix()
+    objective.weigh_kl(0.25)
+    loss, reconstruction, kl = objective(x).tolist()
+    assert loss == pytest.approx(reconstruction + 0.5 * kl)
+    with torch.no_grad():
+        loss, reconstruction, kl = objective(x).tolist()
+    assert loss == pytest.approx(reconstruction + 2.0 * kl)
+
+
+def test_training_does_not_end_while_the_divergence_is_coming_to_count() -> None:
+    config = TrainConfig(max_epochs=10, batch_size=100, learning_rate=1e-9, patience=1)  # it gets no better
+    ended = [
+        len(fit(small_model(), rows(), config.replace(kl_warmup=part), validation=rows(200)).history)
+        for part in (0.0, 0.5)
+    ]
+    assert ended[0] < 5 <= ended[1]
+
+
+def test_a_warmed_up_training_that_was_stopped_ends_like_one_that_was_not(tmp_path: Path) -> None:
+    class Stop(Silent):
+        def step(self, step: int, steps: int, sums: list[float], rows: int, batch: int) -> None:
+            if sums and step == 3 and not (tmp_path / "stopped").exists():
+                (tmp_path / "stopped").touch()
+                os.kill(os.getpid(), signal.SIGINT)
+
+    whole = fit(small_model(), rows(), WARMED, tmp_path / "whole")
+    with pytest.raises(KeyboardInterrupt):
+        fit(small_model(), rows(), WARMED, tmp_path / "parts", progress=Stop())
+    resumed = fit(small_model(), rows(), WARMED, tmp_path / "parts", resume=True)
+    assert resumed.history == whole.history
+    assert_same(weights(tmp_path / "whole"), weights(tmp_path / "parts"))
+
+
 def test_what_a_killed_writer_left_is_removed_on_resuming(tmp_path: Path) -> None:
     config = TrainConfig(max_epochs=1)
     fit(small_model(), rows(), config, tmp_path)

@@ -45,7 +45,7 @@ def elbo(
     model: LatentModel,
     x: Tensor,
     *,
-    beta: float = 1.0,
+    beta: float | Tensor = 1.0,
     samples: int = 1,
     kl: str = KL,
     posterior: BallNormal | None = None,
@@ -86,6 +86,8 @@ def elbo(
     else:
         z = q.rsample((samples,), generator)
     log_likelihood = _mean(_log_prob(model, x, z))
+    if isinstance(beta, Tensor):
+        return Elbo(log_likelihood - beta * divergence, log_likelihood, divergence)
     return Elbo(torch.sub(log_likelihood, divergence, alpha=beta), log_likelihood, divergence)
 
 

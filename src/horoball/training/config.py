@@ -48,6 +48,7 @@ class TrainConfig(Settings):
     encoder_rate: float = 1.0  # learning rate of the encoder, in units of the others'
     scale_rate: float = 1.0  # learning rate of the likelihood's own parameters, such as scales, in units of the others'
     beta: float = 1.0  # weight of the KL divergence
+    kl_warmup: float = 0.0  # part of the steps in which that weight rises from 0 to beta, of models of tables
     distance_weight: float = 0.0  # of the term of a map; 0 is the paper's objective
     locality: float = 0.0  # share of the neighbor term in the layout; 0 has none, and distances in the loss
     optimizer: str = "Adam"  # or another of torch.optim, or a registered one, with its settings; see `hooks`
@@ -75,6 +76,7 @@ class TrainConfig(Settings):
         "scale_rate": Range(0, 1000, "1 has scales learn as fast as weights."),
         "clip_norm": Range(0, 1e12, "1 is usual, 0 leaves gradients as they are."),
         "beta": Range(0, 1e6, "1 is the evidence lower bound, 0 leaves the KL divergence out."),
+        "kl_warmup": Range(0, 1, "0.1 lets a decoder learn to use the latent space first, 0 has the whole at once."),
         "distance_weight": Range(0, 1e9, "0 leaves the terms of a map out."),
         "locality": Range(0, 1, "0 keeps distances only, 1 neighbors only."),
         "samples": Range(1, 10_000, "1 suits training."),
@@ -118,6 +120,17 @@ class TrainConfig(Settings):
             least = _PATIENCE_STEPS if self.patience == PATIENCE else 0
         return 0 < self.patience <= epochs and epochs * steps >= least
 
+    def kl_share(self, epoch: int, step: int, steps: int) -> float:
+        """The share of beta that the KL divergence weighs at a step, both counted from 0, of an epoch of so many steps.
+
+        Example:
+            >>> config = TrainConfig(max_epochs=10, kl_warmup=0.2)
+            >>> [config.kl_share(*at, 5) for at in ((0, 0), (0, 4), (1, 4), (7, 0))]
+            [0.1, 0.5, 1.0, 1.0]
+        """
+        rising = self.kl_warmup * self.max_epochs * steps
+        return min(1.0, (epoch * steps + step + 1) / max(1.0, rising))
+
     def rate_at(self, epoch: int) -> float:
         """The learning rate of an epoch, counted from 0.
 
@@ -138,7 +151,7 @@ _HOMES = {
 # Seed, batch size and validation fraction decide which rows are held out and which rows a step sees: with other values,
 # rows trained on would be used for validation. The two rates group the parameters of the optimizer, whose state is kept
 # by their places in it. The others define the loss, which has to stay comparable.
-_OF_LOSS = ("beta", "distance_weight", "locality", "kl", "samples")
+_OF_LOSS = ("beta", "kl_warmup", "distance_weight", "locality", "kl", "samples")
 _OF_STEPS = ("optimizer", "scheduler", "clip_norm")
 _FIXED_TRAINING = ("seed", "batch_size", "validation", *_OF_LOSS, *_OF_STEPS, "encoder_rate", "scale_rate")
 

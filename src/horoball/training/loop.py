@@ -122,7 +122,8 @@ class Source(Protocol):
 class Objective(Protocol):
     """What is minimized: a module from a step's inputs to a loss and its terms, all summed over what was observed.
 
-    It is called with the keyword `generator` too, and draws all of its noise from it.
+    It is called with the keyword `generator` too, and draws all of its noise from it. One whose KL divergence is warmed
+    up has `weigh_kl`, which is told before every step what share of beta counts; a validation counts the whole.
     """
 
     model: Any  # with its ball
@@ -238,6 +239,8 @@ def run_loop(
                 group["lr"] = group["pace"] * config.rate_at(state.epoch)
             seen = state.rows
             for batch in source.batches(order):
+                if config.kl_warmup > 0:
+                    objective.weigh_kl(config.kl_share(state.epoch, state.step, steps))
                 numbers = config.seed, state.epoch, state.step
                 losses = _seeded(step_loss, batch, numbers, fabric, generator, compiled=config.compile)
                 waiting.add(state.step + 1, batch, losses)
@@ -373,7 +376,8 @@ def _end_epoch(
                 save_best(folder, state, objective)
             elif folder is None:
                 state.kept = {name: tensor.detach().clone() for name, tensor in objective.state_dict().items()}
-        state.done = config.out_of_patience(state.epoch - state.best_epoch, state.step)
+        warm = state.epoch + 1 >= config.kl_warmup * config.max_epochs  # the KL divergence is still too large before
+        state.done = warm and config.out_of_patience(state.epoch - state.best_epoch, state.step)
     state.history.append(line)
     state.epoch, state.step, state.sums, state.rows = state.epoch + 1, 0, [0.0] * len(objective.terms), 0
 

@@ -40,6 +40,15 @@ class TableObjective(nn.Module):
     def __init__(self, model: VAE, config: TrainConfig, term: DistanceTerm | PlaceTerm | None = None) -> None:
         super().__init__()
         self.model, self.config, self.term = model, config, term
+        # A tensor, for compiled code would be compiled anew for every number.
+        self.register_buffer("kl_share", torch.ones(()) if config.kl_warmup > 0 else None, persistent=False)
+
+    kl_share: Tensor | None
+
+    def weigh_kl(self, share: float) -> None:
+        """Have so much of beta count in the steps to come."""
+        if self.kl_share is not None:
+            self.kl_share.fill_(share)
 
     @property
     def terms(self) -> tuple[str, ...]:
@@ -80,9 +89,10 @@ class TableObjective(nn.Module):
             return 0 * self(x.new_zeros(1, x.shape[1]), side, generator)
         q = self.model.posterior(x)
         config = self.config
-        bound = elbo(
-            self.model, x, beta=config.beta, samples=config.samples, kl=config.kl, posterior=q, generator=generator
-        )
+        beta: float | Tensor = config.beta
+        if self.kl_share is not None and torch.is_grad_enabled():
+            beta = beta * self.kl_share
+        bound = elbo(self.model, x, beta=beta, samples=config.samples, kl=config.kl, posterior=q, generator=generator)
         # The parts are for reading: their gradients would be zeros that are added up.
         sums = [-bound.value.sum(), -bound.log_likelihood.detach().sum(), bound.kl.detach().sum()]
         if self.term is not None:
