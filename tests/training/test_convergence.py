@@ -45,6 +45,14 @@ def test_a_learning_rate_of_one_is_warned_of_and_leaves_coordinates_for_all(vali
     hb.neighbors.Index(model.model_.ball, coordinates="ball").add(z).search(z, 2)
 
 
+def test_posteriors_that_are_the_prior_are_warned_of() -> None:
+    noise = ArrayTable(torch.randn(300, 5, generator=torch.Generator().manual_seed(0)))
+    config = TrainConfig(max_epochs=40, beta=50.0, learning_rate=5e-3)
+    with pytest.warns(ConvergenceWarning, match=r"The latent space holds next to nothing: .* lower beta, now 50, or"):
+        train(noise, {"hidden": (8,)}, config)
+    train(ArrayTable(X), {"hidden": (8,)}, config.replace(beta=1.0))  # warnings are errors
+
+
 @pytest.mark.parametrize("rate", [1e-5, 1e-3, 1e-2])
 @pytest.mark.parametrize("epochs", [1, 3])
 def test_ordinary_training_is_not_warned_of(rate: float, epochs: int) -> None:

@@ -39,7 +39,14 @@ from horoball.training.hooks import (
     take_scheduler_step,
     warn_of_hooks,
 )
-from horoball.training.progress import Progress, Silent, early_end, warn_if_diverged, warn_if_unfinished
+from horoball.training.progress import (
+    Progress,
+    Silent,
+    early_end,
+    warn_if_collapsed,
+    warn_if_diverged,
+    warn_if_unfinished,
+)
 from horoball.training.state import LAST, State, check_trained, load_best, restore, run_digest, save, save_best
 
 _EVERY = 16  # steps between looks at a device that is not the CPU
@@ -298,6 +305,7 @@ def run_loop(
         objective.model.load_state_dict(check_weights(state.kept, objective.model))
     if rank == 0:
         warn_if_diverged(state.first_loss, state.history, config)
+        warn_if_collapsed(state.history, config)
         if not state.done:
             warn_if_unfinished(state.history, config)
         elif (said := early_end(state.history, config)) is not None:

@@ -237,6 +237,7 @@ class Cell:
 
 _NOISE = 0.25, 1.0  # part of the first loss, and nats, that batches may differ by
 _EARLY = 9.0, 10.0  # the same for a run that has hardly begun: large steps lead away before they lead anywhere
+_NOTHING = 0.05  # nats
 _SETTLED = 20  # epochs after which a run has begun
 _LATEST = 10  # epochs, at most, whose mean loss is compared with that of as many before them
 _FALLING = 1e-3  # part of the loss, or of a nat, by which the later mean has to be lower
@@ -258,6 +259,30 @@ def warn_if_diverged(first: float | None, history: list[dict[str, float]], confi
         f"Training diverged: the loss was {first:.4g} before it and is {last:.4g} after {len(history)} epochs. Do not "
         f"trust this model. Lower learning_rate, now {config.learning_rate:g}, to a tenth, and look for values far "
         "beyond the others.",
+        ConvergenceWarning,
+        stacklevel=4,
+    )
+
+
+def warn_if_collapsed(history: list[dict[str, float]], config: TrainConfig) -> None:
+    """Warn if the weights that are kept place all rows alike: their posteriors are the prior.
+
+    Example:
+        >>> import warnings
+        >>> with warnings.catch_warnings(record=True) as said:
+        ...     warn_if_collapsed([{"epoch": 1.0, "loss": 5.0, "kl": 1e-3}] * 20, TrainConfig())
+        >>> len(said)
+        1
+    """
+    kept = min(history, key=lambda line: line.get("validation", -line["epoch"]), default={})
+    if len(history) < _SETTLED or kept.get("kl", math.inf) >= _NOTHING:
+        return
+    from sklearn.exceptions import ConvergenceWarning
+
+    warnings.warn(
+        f"The latent space holds next to nothing: on average, the posterior of a row tells {kept['kl']:.2g} nats more "
+        "than the prior. Places mean nothing. Either the columns have nothing in common, or training lost it early: "
+        f"lower beta, now {config.beta:g}, or train in fewer dimensions.",
         ConvergenceWarning,
         stacklevel=4,
     )
