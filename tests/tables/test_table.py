@@ -3,6 +3,8 @@ from __future__ import annotations
 import copy
 import itertools
 import pickle
+import weakref
+from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 
@@ -17,7 +19,7 @@ from torch import Tensor
 from horoball.tables.parquet import ParquetTable
 from horoball.tables.read import read
 from horoball.tables.row_groups import RowReader, Stretch
-from horoball.tables.table import ArrayTable, Batch, Order, Table
+from horoball.tables.table import ArrayTable, Batch, Order, Table, spread_rows
 
 ROWS = 103  # a prime: no batch size and no number of ranks divides it
 GROUPS = ((7, 1, 20), (13, 30), (2, 2, 2, 26))  # rows of the row groups of each file; 103 in all
@@ -297,3 +299,19 @@ def test_parts_of_row_groups_have_a_fingerprint(tmp_path: Path, group: int) -> N
 def test_a_tensor_with_a_gradient_is_a_table() -> None:
     table = ArrayTable(torch.ones(3, 2, requires_grad=True))
     assert len(table.fingerprint()) == 16
+
+
+def test_rows_that_are_spread_over_a_table_do_not_keep_its_blocks() -> None:
+    alive: list[weakref.ref[np.ndarray]] = []
+
+    class Blocks(ArrayTable):
+        def blocks(self, rows: int = 100) -> Iterator[Tensor]:
+            for part in super().blocks(100):
+                assert sum(one() is not None for one in alive) <= 1  # the one before
+                copy = part.numpy().copy()
+                alive.append(weakref.ref(copy))
+                yield torch.from_numpy(copy)
+
+    x = torch.arange(2000.0).unsqueeze(1)
+    assert torch.equal(spread_rows(Blocks(x), 100), x[::20])
+    assert len(alive) == 20

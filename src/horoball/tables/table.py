@@ -230,6 +230,17 @@ class Table(ABC):
 _BLOCK_VALUES = 1 << 24  # numbers of a block: 64 MiB
 
 
+def spread_rows(table: Table, count: int) -> Tensor:
+    """About so many rows that are spread over a table, in its order; all of a table with fewer.
+
+    Example:
+        >>> spread_rows(ArrayTable(torch.arange(10.0).unsqueeze(1)), 5).ravel()
+        tensor([0., 2., 4., 6., 8.])
+    """
+    step = -(-table.rows // count)
+    return torch.cat([block[::step].clone() for block in table.blocks()])  # a view would keep its block
+
+
 def held_out(rows: int, part: float, seed: int = 0) -> np.ndarray:
     """The rows that `ArrayTable.split` holds out of a table.
 

@@ -26,7 +26,7 @@ from horoball.hierarchy.metrics import distortion
 from horoball.hierarchy.space import Space
 from horoball.options import FitOptions
 from horoball.storage.settings import SettingError
-from horoball.tables.table import ArrayTable, Table
+from horoball.tables.table import ArrayTable, Table, spread_rows
 from horoball.training.bounds import log_likelihood
 from horoball.training.hooks import Hooks
 from horoball.vae.model import OWN, ModelConfig
@@ -178,8 +178,7 @@ def _some(table: Table) -> ArrayTable:
     if isinstance(table, ArrayTable) or table.covariates is not None:
         table = table.loaded()
         return table.part(fixed_sample(table.rows, _ROWS, 0))
-    step = -(-table.rows // _ROWS)
-    drawn = ArrayTable(torch.cat([block[::step] for block in table.blocks()]), table.columns)
+    drawn = ArrayTable(spread_rows(table, _ROWS), table.columns)
     drawn.schema, drawn.kind, drawn.reading = table.schema, table.kind, table.reading
     return drawn
 

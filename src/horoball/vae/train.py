@@ -16,7 +16,7 @@ from horoball.process import memory_asked
 from horoball.storage.stores import located
 from horoball.storage.whole import only_run
 from horoball.tables.scaling import Standardized
-from horoball.tables.table import Table
+from horoball.tables.table import Table, spread_rows
 from horoball.training.bounds import elbo
 from horoball.training.config import FitRecord, TrainConfig
 from horoball.training.hooks import Hooks
@@ -294,8 +294,7 @@ _START_ROWS = 4096  # that a prior may start from
 
 def _some_rows(table: Table, seed: int) -> Tensor:
     """Rows of a table as the model sees them, in an order drawn at random."""
-    step = -(-table.rows // _START_ROWS)
-    rows = torch.cat([block[::step] for block in table.blocks()])
+    rows = spread_rows(table, _START_ROWS)
     return rows[torch.randperm(len(rows), generator=generator_for(seed))]
 
 
@@ -304,13 +303,11 @@ _GIVEN_ROWS = 1024  # whose sums and covariates are kept, for `Run.sample`
 
 def _given(run: Run, table: Table) -> Tensor:
     """Sums and covariates of rows that are spread over the table."""
-    step = -(-table.rows // _GIVEN_ROWS)
-    rows = torch.cat([block[::step] for block in run.scaled(table).blocks()])
+    rows = spread_rows(run.scaled(table), _GIVEN_ROWS)
     return torch.cat((rows[:, : table.features].sum(1, keepdim=True), rows[:, table.features :]), 1)
 
 
 def _residuals(run: Run, table: Table, seed: int) -> Tensor | None:
     """How residuals go together, from rows that are spread over the table."""
-    step = -(-table.rows // RESIDUAL_ROWS)
-    rows = torch.cat([block[::step] for block in run.scaled(table).blocks()])
+    rows = spread_rows(run.scaled(table), RESIDUAL_ROWS)
     return residual_covariance(run.model, rows.to(run.device), seed)
