@@ -410,7 +410,7 @@ class CellModel(ExpressionModel):
         Writes the same keys as `embed`. With a reference also `obs["poincare_surprise"]`, what the model leaves
         unexplained of a cell and its nearest new cells, about 1 if it is right; and `obs["poincare_novelty"]`, the
         share of cells of the reference that depart less from its other batches. Of known cells in new batches,
-        0 to 16 %, 5 % on average, were above 0.95 where it was measured. It needs several batches in the reference, and
+        0 to 15 %, 5 % on average, were above 0.95 where it was measured. It needs several batches in the reference, and
         known types for at least half of a new batch.
 
         Args:
