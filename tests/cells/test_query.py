@@ -122,14 +122,14 @@ def test_many_new_cells_are_judged_in_parts(
     atlas: tuple[Any, Any, CellModel], mapped: tuple[Any, CellModel], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (reference, query, _), (cells, grown) = atlas, mapped
-    monkeypatch.setattr(query_module, "_MOST_JUDGED", 130)
+    monkeypatch.setattr(query_module, "_MOST_JUDGED", 200)
     parts = query.copy()
     grown.map_query(parts, reference, n_neighbors=None)
     assert np.array_equal(parts.obsm["X_poincare"], cells.obsm["X_poincare"])
     unknown = np.asarray(parts.obs["type"]) == "B1y"
-    assert roc_auc_score(unknown, parts.obs["poincare_surprise"]) > 0.7  # of a hundred cells each
+    assert roc_auc_score(unknown, parts.obs["poincare_surprise"]) > 0.7  # of some two hundred cells each
     assert all(roc_auc_score(unknown, some.obs["poincare_novelty"]) > 0.8 for some in (parts, cells))
-    assert parts.obs["poincare_novelty"].corr(cells.obs["poincare_novelty"], method="spearman") > 0.4
+    assert parts.obs["poincare_novelty"].corr(cells.obs["poincare_novelty"], method="spearman") > 0.5
 
 
 def test_filled_counts_are_expectations_that_keep_what_was_observed(atlas: tuple[Any, Any, CellModel]) -> None:

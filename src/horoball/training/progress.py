@@ -269,7 +269,7 @@ def warn_if_collapsed(history: list[dict[str, float]], config: TrainConfig) -> N
 
     Example:
         >>> import warnings
-        >>> with warnings.catch_warnings(record=True) as said:
+        >>> with warnings.catch_warnings(record=True, action="always") as said:
         ...     warn_if_collapsed([{"epoch": 1.0, "loss": 5.0, "kl": 1e-3}] * 20, TrainConfig())
         >>> len(said)
         1
