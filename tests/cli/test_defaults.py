@@ -109,7 +109,7 @@ def test_options_come_back_from_settings() -> None:
     assert training == TrainConfig(beta=2.0, distance_weight=3.0, **wanted)
 
 
-def test_cells_and_the_papers_objective_train_as_before() -> None:
+def test_cells_without_distances_train_by_the_papers_objective_with_a_warm_up() -> None:
     _, cells_training = table_fit(CELL_TABLE, distance_weight=0)
     assert cells_training == TrainConfig(kl_warmup=0.1)
 
