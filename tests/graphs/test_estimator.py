@@ -16,6 +16,7 @@ from sklearn.exceptions import NotFittedError
 import horoball as hb
 from horoball.datasets import preferential_attachment
 from horoball.graphs import PoincareGraphVAE
+from horoball.graphs.predictive import EdgeProbability
 from tests.late import late
 
 nx = late("networkx")
@@ -60,9 +61,7 @@ def test_probabilities_are_asked_for_by_name() -> None:
     assert p.shape == (3,)
     assert p[0] == p[1]
     assert ((p > 0) & (p < 1)).all()
-    z = model.run_.points()
-    d = model.run_.model.ball.dist(z[2], z[4])
-    assert p[0] == pytest.approx(1 - np.tanh(float(d)), rel=1e-9)
+    assert p[0] == float(EdgeProbability(model.run_).of(torch.tensor([[2, 4]])))
     for asked, name in ((("cat", "unicorn"), "unicorn"), (("zzz", "cat"), "zzz"), ((3, 4), "3")):
         with pytest.raises(ValueError, match=f"^The graph has no node '{name}'. Ask for those in nodes_.$"):
             model.predict_proba([asked])

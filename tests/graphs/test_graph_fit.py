@@ -20,6 +20,7 @@ from horoball.graphs.graph import transitive_closure
 from horoball.graphs.model import FreeEncoder
 from horoball.graphs.pairs import PairSource
 from horoball.graphs.start import nested_cones
+from horoball.storage.settings import SettingError
 from horoball.tables.table import Order
 from horoball.training import TrainConfig
 from tests.vae.test_fit import ENVIRONMENT, ROOT, StopAt, assert_same, weights
@@ -234,3 +235,11 @@ def test_training_does_not_lose_what_nested_cones_have() -> None:
     before = found()
     fit_graph(model, graph, TAXONOMY_TRAINING.replace(max_epochs=30), non_edges=10)
     assert found() >= before - 0.002
+
+
+def test_settings_of_tables_are_refused_where_a_graph_would_not_use_them() -> None:
+    """Nothing that was asked for is left out without a word."""
+    model, graph = GraphVAE.from_config(GraphConfig(nodes=4)), Graph.of([(0, 1), (1, 2), (2, 3)])
+    for name, value in {"kl_warmup": 0.1, "distance_weight": 1.0, "samples": 2, "scale_rate": 2.0}.items():
+        with pytest.raises(SettingError, match=f"{name} belongs to models of tables, got {value}"):
+            fit_graph(model, graph, PAPER_TRAINING.replace(**{name: value}))

@@ -47,3 +47,33 @@ def test_held_out_pairs_of_a_closure_are_refused() -> None:
     run = train_graph(TREE, {"edges": "fermi_dirac"}, DIRECTED_TRAINING.replace(max_epochs=1), test=0.2)
     assert run.held_out is not None
     assert not TREE.holds(run.held_out.pairs[~run.held_out.is_edge]).any()
+
+
+class Known:
+    """Probabilities that are given."""
+
+    def __init__(self, p: dict[tuple[int, int], float], nodes: int) -> None:
+        self.p = torch.zeros(nodes, nodes, dtype=torch.float64)
+        for (i, j), probability in p.items():
+            self.p[i, j] = probability
+
+    def of(self, pairs: torch.Tensor) -> torch.Tensor:
+        return self.p[pairs[:, 0], pairs[:, 1]]
+
+    def to_all(self, nodes: torch.Tensor, *, up: bool = True) -> torch.Tensor:
+        return self.p[nodes] if up else self.p[:, nodes].T
+
+
+@pytest.mark.parametrize("lineage", [True], ids=["closure"], indirect=True)
+def test_a_parent_is_told_from_a_sibling_that_is_barely_likely_and_from_its_own_ancestors(
+    lineage: Lineage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Node 4 is below 2, and that below 1 and 0; 3 is a sibling. Distances from the origin say nothing of it."""
+    known = {(4, 0): 0.99, (4, 1): 0.98, (4, 2): 0.97, (4, 3): 0.55, (1, 0): 0.99}
+    known |= dict.fromkeys(((2, 0), (2, 1), (3, 0), (3, 1), (3, 2)), 0.97)
+    monkeypatch.setattr(lineage, "probability", Known(known, 5))
+    monkeypatch.setattr(lineage, "radius", torch.tensor([0.5, 4.0, 1.0, 5.0, 4.0]))
+    assert lineage.parents(4, k=2).nodes.tolist()[0] == 2
+    assert lineage.ancestors(4).nodes.tolist() == [2, 3, 1, 0]
+    assert lineage.parents(1).nodes.tolist() == [0]
+    assert lineage.parents(0, k=4).probability.tolist() == [0, 0, 0, 0]

@@ -15,6 +15,7 @@ from horoball.graphs.curvature import CURVATURES, choose_curvature
 from horoball.graphs.graph import transitive_reduction
 from horoball.graphs.lineage import Lineage, Relatives, add_nodes, remove_nodes
 from horoball.graphs.model import GraphConfig
+from horoball.graphs.predictive import EdgeProbability
 from horoball.graphs.read import read_graph
 from horoball.graphs.run import GRAPHS, GraphRun, graph_fit, train_graph
 from horoball.options import TreeOptions
@@ -198,7 +199,7 @@ class PoincareGraphVAE(ShownInNotebooks, BaseEstimator, OnHub):
         return self.fit(X, features=features).embedding_
 
     def predict_proba(self, pairs: Any) -> np.ndarray:
-        """Probability of an edge between pairs of nodes, by name or number, at the nodes' posterior means.
+        """Probability of an edge between pairs of nodes, by name or number, averaged over the nodes' posteriors.
 
         Example:
             >>> PoincareGraphVAE(max_epochs=1).fit([(0, 1), (1, 2)]).predict_proba([(0, 2)]).shape
@@ -209,7 +210,7 @@ class PoincareGraphVAE(ShownInNotebooks, BaseEstimator, OnHub):
         if asked.ndim != 2 or asked.shape[1] != 2:
             raise ValueError(f"predict_proba expects pairs of nodes, shape (m, 2), got {asked.shape}.")
         number = torch.from_numpy(self.graph_.numbers(asked))
-        return self.run_.model.edge_probability(self.run_.points(), number).numpy()
+        return EdgeProbability(self.run_).of(number).numpy()
 
     def add_nodes(self, edges: Any, *, steps: int = 200) -> Self:
         """Place nodes that were not in the fit, by their edges to known nodes, which stay where they are.

@@ -19,6 +19,7 @@ from horoball.graphs.local_steps import take_local_steps
 from horoball.graphs.model import FreeEncoder, GraphVAE
 from horoball.graphs.pair_sums import log_prob_of_blocks, log_prob_of_pairs, log_prob_of_tiles, matrices_of_non_edges
 from horoball.graphs.pairs import PairSource, Tiles, blocks_of_non_edges, blocks_of_pairs, blocks_of_tiles
+from horoball.storage.settings import SettingError
 from horoball.tables.table import Order
 from horoball.training.config import FitRecord, TrainConfig
 from horoball.training.hooks import Hooks
@@ -28,6 +29,7 @@ from horoball.training.state import State
 
 _log = logging.getLogger("horoball")
 _NODES = 1 << 18  # whose posteriors are sampled at a time, so that autograd keeps what belongs to them only
+_OF_TABLES = ("kl_warmup", "distance_weight", "locality", "kl", "samples", "encoder_rate", "scale_rate")
 
 
 class GraphObjective(nn.Module):
@@ -47,6 +49,10 @@ class GraphObjective(nn.Module):
 
     def __init__(self, model: GraphVAE, graph: Graph, config: TrainConfig) -> None:
         super().__init__()
+        for name in _OF_TABLES:
+            if getattr(config, name) != getattr(TrainConfig, name):
+                usual = f"leave it at {getattr(TrainConfig, name)!r}"
+                raise SettingError(name, f"belongs to models of tables, got {getattr(config, name)!r}: {usual}.")
         self.model, self.config = model, config
         # Not buffers: they are the graph's, not the model's, and DDP cannot send sparse ones.
         self._propagation, self._features = model.propagation(graph), graph.features

@@ -16,9 +16,11 @@ from horoball.geometry.random import generator_for
 from horoball.graphs.graph import Graph, transitive_closure
 from horoball.graphs.growth import place_beside
 from horoball.graphs.model import FreeEncoder, GraphVAE
+from horoball.graphs.predictive import EdgeProbability
 from horoball.graphs.run import GraphRun
 
 _LIKELY = 0.5  # probability from which a relation counts as one
+_MANY = 256  # ancestors that are compared with each other; of more, the farther from the origin are the more special
 
 
 class Relatives(NamedTuple):
@@ -29,10 +31,10 @@ class Relatives(NamedTuple):
 
 
 class Lineage:
-    """Relations between the nodes of a directed model, from their posterior means.
+    """Relations between the nodes of a directed model.
 
-    A model of the closure knows p(i is below j) of all pairs. Of a model of parents alone, an ancestor is reached by a
-    chain of likely parents, and its probability is the product along the best chain.
+    A model of the closure knows p(i is below j) of all pairs, see `EdgeProbability`. Of a model of parents alone, an
+    ancestor is reached by a chain of likely parents, and its probability is the product along the best chain.
 
     Args:
         run: A fitted directed model.
@@ -49,48 +51,41 @@ class Lineage:
     """
 
     def __init__(self, run: GraphRun) -> None:
-        direction = run.model.direction
-        if direction is None:
+        if run.model.direction is None:
             raise ValueError("The model has no directions, so no node is above another. Fit it with directed=True.")
-        self.model, self.transitive = run.model, run.record.model.transitive
-        with torch.no_grad():
-            self.z = run.points()
-            self.radius = torch.linalg.vector_norm(self.z, dim=-1)
-            self.offset = direction.offset(self.z)
+        self.transitive, self.probability = run.record.model.transitive, EdgeProbability(run)
+        self.radius = torch.linalg.vector_norm(self.probability.z, dim=-1)
 
     def above(self, nodes: Tensor) -> Tensor:
         """p(edge from each of some nodes to every node), shape (nodes, n); 0 to itself."""
-        return self._probability(nodes, up=True)
+        return self.probability.to_all(nodes, up=True)
 
     def below(self, nodes: Tensor) -> Tensor:
         """p(edge from every node to each of some nodes), shape (nodes, n)."""
-        return self._probability(nodes, up=False)
-
-    @torch.no_grad()
-    def _probability(self, nodes: Tensor, *, up: bool) -> Tensor:
-        d = self.model.ball.cdist(self.z[nodes], self.z)
-        lift = self.offset - self.offset[nodes].unsqueeze(1)
-        p = self.model.edges.log_edge(d + (lift if up else -lift)).exp()
-        p[torch.arange(len(nodes)), nodes] = 0.0
-        return p
+        return self.probability.to_all(nodes, up=False)
 
     def parents(self, node: int, k: int = 1) -> Relatives:
         """The k nodes that are most likely the parents of a node, the first first.
 
-        Of a model of the closure they are the most special of the likely ancestors: those farthest from the origin.
+        Of a model of the closure they are the most special of the likely ancestors, see `ancestors`.
 
         Args:
             node: The child.
             k: How many.
         """
         p = self.above(torch.tensor([node]))[0]
-        likely = p >= _LIKELY
-        rank = torch.where(likely, 1 + self.radius, p) if self.transitive else p
+        rank = p.clone()
+        if self.transitive:
+            likely = (p >= _LIKELY).nonzero()[:, 0]
+            rank[likely] = 1 + self._special(likely, p[likely])
         nodes = rank.topk(min(k, len(p) - 1)).indices
         return Relatives(nodes, p[nodes])
 
     def ancestors(self, node: int, threshold: float = _LIKELY) -> Relatives:
-        """All nodes that a node is below, the most special first.
+        """All nodes that a node is below, the most special first: those with most of the others above them.
+
+        The number of ancestors above a node is expected, and weighed by its own probability: a sibling that is barely
+        likely has as many as the parent, and one more.
 
         Args:
             node: The descendant.
@@ -110,23 +105,33 @@ class Lineage:
     def is_a(self, pairs: Tensor) -> Tensor:
         """p(the first of each pair is below the second), shape (pairs,)."""
         if self.transitive:
-            return self.model.edge_probability(self.z, pairs)
+            return self.probability.of(pairs)
         return torch.stack([self._reached(int(i), up=True)[j] for i, j in pairs])
 
     def _relatives(self, node: int, threshold: float, *, up: bool) -> Relatives:
         if not 0 < threshold <= 1:
             raise ValueError(f"A threshold is a probability above 0 and at most 1, got {threshold}.")
-        p = self._probability(torch.tensor([node]), up=up)[0] if self.transitive else self._reached(node, up=up)
+        asked = torch.tensor([node])
+        p = self.probability.to_all(asked, up=up)[0] if self.transitive else self._reached(node, up=up)
         found = (p >= threshold).nonzero()[:, 0]
-        found = found[self.radius[found].argsort(descending=up)]
+        special = self._special(found, p[found]) if up and self.transitive else self.radius[found]
+        found = found[special.argsort(descending=up)]
         return Relatives(found, p[found])
+
+    def _special(self, found: Tensor, p: Tensor) -> Tensor:
+        """How special each ancestor of a node is: p(it is one) · Σ p(it is below another one)."""
+        if len(found) > _MANY:
+            return self.radius[found]
+        pairs = torch.cartesian_prod(found, found).view(-1, 2)
+        below = self.probability.of(pairs).view(len(found), len(found)).fill_diagonal_(0.0)
+        return p * below.sum(1)
 
     def _reached(self, node: int, *, up: bool) -> Tensor:
         """Probability of the best chain of likely edges from a node to every node; without a chain, of the edge."""
-        best = self._probability(torch.tensor([node]), up=up)[0]
+        best = self.probability.to_all(torch.tensor([node]), up=up)[0]
         waiting = (best >= _LIKELY).nonzero()[:, 0]
         while len(waiting):
-            steps = self._probability(waiting, up=up)
+            steps = self.probability.to_all(waiting, up=up)
             through = (best[waiting].unsqueeze(1) * torch.where(steps >= _LIKELY, steps, 0.0)).amax(0)
             through[node] = 0.0
             waiting = (through > best).nonzero()[:, 0]

@@ -372,5 +372,5 @@ class GraphVAE(nn.Module):
 
     @torch.no_grad()
     def edge_probability(self, z: Tensor, pairs: Tensor) -> Tensor:
-        """p(A_ij = 1) of pairs of points, (child, parent) if the model is directed, shape (pairs,)."""
+        """p(A_ij = 1) of pairs of points, (child, parent) if the model is directed, shape (pairs, …) for (n, …, d)."""
         return self.edges.log_edge(self.separation(z, pairs)).exp()
