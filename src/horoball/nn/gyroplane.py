@@ -95,7 +95,7 @@ class _Gyroplane(torch.autograd.Function):
         inside, near, beyond = a, x, None
         if not looks_ahead(z) or bool((a > reach).any()) or bool((x.abs() > reach).any()):
             inside, near = a.clamp_max(reach), x.clamp(-reach, reach)
-            beyond = ((a - inside) + (x - near).abs_()).to(kind)
+            beyond = (a - inside, (x - near).abs_())
         cosh, sinhc = inside.cosh(), inside.sinh().div_(a)
         sinh_x, cosh_x = near.sinh(), near.cosh()
         slant = cosh_x / length
@@ -130,19 +130,23 @@ class _Gyroplane(torch.autograd.Function):
         return of_p.mul_(s).to(grad.dtype), grad_w, of_x.mul_(s).div_(length).to(grad.dtype), grad_c
 
 
-def _asinh_product(H: Tensor, W: Tensor, scale: Tensor, beyond: Tensor | None) -> tuple[Tensor, Tensor]:
+def _asinh_product(H: Tensor, W: Tensor, scale: Tensor, beyond: tuple[Tensor, Tensor] | None) -> tuple[Tensor, Tensor]:
     """f = (asinh(y) ± beyond)·scale with y = H Wᵀ, and √(1 + y²) if there is room for it.
+
+    `beyond` is a column of what points exceed reach by, and a row of what hyperplanes do. Their sum is as large as f:
+    it is made some rows at a time, and not at all if all points are within reach, as nearly always.
 
     On a CPU asinh is slow. log(|y| + √(1 + y²)) takes half the passes of the log1p form and errs by a rounding of 1,
     not of y: in float32 and for |w|/√c up to 16 that is no more than the matrix product errs by already.
     """
     if not looks_ahead(H):
         y = H @ W.mT
-        f = y.asinh() if beyond is None else y.asinh().addcmul_(y.sign(), beyond)
+        f = y.asinh() if beyond is None else y.asinh().addcmul_(y.sign(), (beyond[0] + beyond[1]).to(y.dtype))
         return f.mul_(scale), (y * y).add_(1).sqrt_()
     f, one = H.new_empty(len(H), len(W)), H.new_ones(())
     rise = torch.empty_like(f) if f.numel() <= _KEPT else f.new_empty(0)
     brief = f.dtype == torch.float32 and not may_hold(scale > _LONGEST)
+    rows = beyond is not None and bool(beyond[0].any())
     for part, size, work in chunks(f):
         y = torch.mm(H[part], W.mT, out=f[part])
         slope = torch.addcmul(one, y, y, out=rise[part] if len(rise) else work).sqrt_()
@@ -152,7 +156,7 @@ def _asinh_product(H: Tensor, W: Tensor, scale: Tensor, beyond: Tensor | None) -
         else:
             size.addcmul_(y, torch.div(y, slope + one)).log1p_()
         if beyond is not None:
-            size.add_(beyond[part])
+            size.add_((beyond[0][part] + beyond[1] if rows else beyond[1]).to(f.dtype))
         y.sign_().mul_(size.mul_(scale))
     return f, rise
 
