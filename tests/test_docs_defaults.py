@@ -12,7 +12,7 @@ import pytest
 import torch
 
 import horoball as hb
-from horoball.graphs.fit import DIRECTED_TRAINING
+from horoball.graphs.fit import DIRECTED_TRAINING, TAXONOMY_TRAINING
 from horoball.hierarchy import delta, suggest_c
 from horoball.tables.streamed import StreamedTable
 from horoball.training import TrainConfig, config
@@ -103,7 +103,8 @@ SENTENCES = [
     ("docs/faq.md", f'the default is `device="{default(hb.PoincareVAE, "device")}"`'),
     ("docs/maps.md", f"The default is {request.TABLES.locality}. With `locality=0`"),
     ("docs/maps.md", f'The default, `"{request.TABLES.distance_weight}"`, is 5 per column and at least 50'),
-    ("docs/graphs.md", f"Directed models use β = {DIRECTED_TRAINING.beta} by default"),
+    ("docs/graphs.md", f"Taxonomies use β = {TAXONOMY_TRAINING.beta} by default"),
+    ("docs/graphs.md", f"other directed models {DIRECTED_TRAINING.beta}: you ask"),
     ("docs/hierarchy.md", f"Up to `landmarks` points (default: {default(delta, 'landmarks')})"),
     ("docs/hierarchy.md", f"given median distance (default: {default(suggest_c, 'median'):g})"),
     ("docs/neighbors.md", f"With φ = {default(hb.neighbors.Index.ancestors, 'angle'):g}°, the default"),

@@ -215,9 +215,9 @@ class GraphOptions(TypedDict, total=False):
     beta: Annotated[
         float | None,
         Help(
-            "Weight of the KL divergence. Larger values pull the nodes to the prior and blur ranks. Useful: 0.01 to "
+            "Weight of the KL divergence. Larger values pull the nodes to the prior and blur ranks. Useful: 0.001 to "
             "10.",
-            "1.0; 0.1 if directed",
+            "1.0; 0.1 if directed; 0.001 for a taxonomy",
         ),
     ]
     max_epochs: Annotated[

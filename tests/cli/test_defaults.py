@@ -73,7 +73,7 @@ def test_help_shows_what_cells_and_convolutions_use_instead() -> None:
     rates = f"{TAXONOMY_TRAINING.learning_rate} for a taxonomy; {PAPER_TRAINING.learning_rate} for 'gcn']"
     assert f"falling to {last:g}; {rates}" in options["learning_rate"]
     assert f"; {TAXONOMY_TRAINING.max_epochs} for a taxonomy; " in options["max_epochs"]
-    assert f"; {DIRECTED_TRAINING.beta} if directed]" in options["beta"]
+    assert f"; {DIRECTED_TRAINING.beta} if directed; {TAXONOMY_TRAINING.beta} for a taxonomy]" in options["beta"]
 
 
 @pytest.mark.parametrize(

@@ -69,7 +69,7 @@ class PoincareGraphVAE(ShownInNotebooks, BaseEstimator, OnHub):
         transitive: Whether the parents of a directed model's parents are ancestors, as in a taxonomy: it is then fitted
             to all pairs of a node and an ancestor, and the graph must have no cycles. False fits the edges as they are.
         beta: Weight of the KL divergence. Larger values pull the nodes to the prior and blur ranks; 1 is the evidence
-            lower bound. None is 0.1 for directed models and 1 otherwise. Useful: 0.01 to 10.
+            lower bound. None is 0.001 for a taxonomy, 0.1 for other directed models, 1 otherwise. Useful: 0.001 to 10.
         non_edges: Random pairs per edge of a step. More pairs give a less noisy loss and slower steps; None sums over
             all pairs, "auto" does so up to 3000 nodes and draws 10 per edge of larger graphs. Useful: 5 to 50.
         max_epochs: Number of epochs; None is 1000 for "free", 300 for a taxonomy, and 800 for "gcn". Useful: 100
