@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import time
+import tomllib
 from pathlib import Path
 
 import fsspec
@@ -38,6 +39,8 @@ def whole(folder: str) -> int:
             load_checkpoint(path)
         elif path.suffix == ".parquet":
             assert pq.read_table(path.open_binary()).num_rows > 0
+        elif path.name == "run.toml":  # of a run that ended before it was killed
+            tomllib.loads(path.read_text())
         else:
             assert path.suffix in (".json", ".jsonl") or path.name == "_SUCCESS"
             for line in path.read_text().splitlines():
