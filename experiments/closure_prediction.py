@@ -200,8 +200,8 @@ def boxes(given: Graph, d: int, seed: int, *, steps: int = 3000) -> Callable[[Te
 
 
 def settings(seeds: int) -> Iterator[Setting]:
-    """Every run: a seed of all first, and one seed of ten dimensions before the other seeds."""
-    for seed, d in [(0, 5), (0, 10), *((seed, 5) for seed in range(1, seeds))]:
+    """Every run: five dimensions of all seeds first."""
+    for d, seed in product(DIMENSIONS, range(seeds)):
         for part, split, share, model in product(PARTS, SPLITS, SHARES, MODELS):
             yield {"part": part, "split": split, "share": share, "model": model, "d": d, "seed": seed}
 

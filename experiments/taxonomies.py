@@ -244,7 +244,7 @@ def settings(seeds: int) -> list[Setting]:
         Setting(part=part, model=model, seed=seed) | ({} if model in _UNTRAINED else {"epochs": epochs[model]})
         for part, epochs in (("mammals", _EPOCHS), ("google", _EPOCHS), ("nouns", _LARGE))
         for model in MODELS
-        for seed in range(1 if model == "rule" or (part == "nouns" and model in ("flat", "gensim")) else seeds)
+        for seed in range(1 if model == "rule" else seeds)
     ]
 
 
