@@ -118,7 +118,7 @@ def test_cells_that_were_not_seen_are_matched_by_the_names_of_their_genes(fitted
 
 def test_cells_that_do_not_fit_the_model_are_refused(fitted: tuple[Any, CellModel]) -> None:
     cells, model = fitted
-    with pytest.raises(ValueError, match="lacks 2 of the model's 100 genes: gene0, gene1"):
+    with pytest.raises(ValueError, match="lacks 2 of the 100 genes that are asked for: gene0, gene1"):
         model.embed(cells[:, 2:].copy())
     new = cells[:5].copy()
     new.obs["batch"] = "z"
@@ -150,7 +150,7 @@ def test_wrong_input_is_refused_with_what_to_do(cells: Any) -> None:
         fit(negative, layer=None, **FAST)
     empty = cells.copy()
     empty.layers["counts"][3] = 0
-    with pytest.raises(ValueError, match=r"1 of 90 rows hold no count at all. .*filter_cells"):
+    with pytest.raises(ValueError, match=r"1 of 90 rows hold no count at all in the 40 columns .*filter_cells"):
         fit(empty, **FAST)
     holes = cells.copy()
     holes.layers["counts"].data[0] = np.nan

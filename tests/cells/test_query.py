@@ -10,7 +10,7 @@ import pytest
 import torch
 from sklearn.metrics import roc_auc_score
 
-from horoball.cells import CellModel, fit, transfer_labels
+from horoball.cells import CellModel, fit, simulate, transfer_labels
 from horoball.cells import query as query_module
 from horoball.cells.labels import deepest_branch, temperature
 from horoball.cells.query import ObservedGenes
@@ -80,7 +80,7 @@ def test_cells_unlike_the_reference_are_flagged(mapped: tuple[Any, CellModel]) -
 
 def test_missing_genes_are_filled_in(atlas: tuple[Any, Any, CellModel]) -> None:
     reference, _, model = atlas
-    whole = reference[:100].copy()
+    whole = reference[:120].copy()
     model.embed(whole, n_neighbors=None)
     few = whole[:, 25:].copy()
     model.map_query(few, reference, n_neighbors=None)
@@ -197,7 +197,7 @@ def test_a_temperature_makes_overconfident_votes_honest() -> None:
 
 def test_queries_that_cannot_be_labeled_are_refused(atlas: tuple[Any, Any, CellModel]) -> None:
     reference, query, model = atlas
-    with pytest.raises(ValueError, match="no column 'kind' in obs"):
+    with pytest.raises(ValueError, match="no column 'kind' to group cells by"):
         transfer_labels(reference, reference, "kind")
     with pytest.raises(ValueError, match="There is no embedding"):
         transfer_labels(query.copy(), reference, "type")
@@ -205,3 +205,54 @@ def test_queries_that_cannot_be_labeled_are_refused(atlas: tuple[Any, Any, CellM
         transfer_labels(reference, reference, "type", confidence=0.2)
     with pytest.raises(TypeError, match="Cells come as AnnData"):
         model.map_query("query.h5ad")
+
+
+def test_missing_real_numbers_are_filled_in_by_their_means() -> None:
+    cells = simulate(depth=2, cells=210, genes=40)
+    x = cells.X.toarray()
+    cells.X = np.log1p(1e4 * x / x.sum(1, keepdims=True))
+    model = fit(cells, layer=None, likelihood="normal", hidden=(32,), max_epochs=40, batch_size=64, learning_rate=5e-3)
+    few = cells[:, 5:].copy()
+    model.map_query(few, n_neighbors=None)
+    z, other = (model.ball.from_ball(torch.from_numpy(one.obsm["X_poincare"])) for one in (cells, few))
+    spread = model.ball.dist(z, z.roll(1, 0)).mean()
+    assert model.ball.dist(z, other).mean() < 0.2 * spread  # their sums were scaled to the others': once the spread
+
+
+def test_too_few_cells_of_a_batch_are_not_judged(atlas: tuple[Any, Any, CellModel]) -> None:
+    reference, query, model = atlas
+    few = query[:20].copy()
+    with pytest.warns(UserWarning, match="20 cells are of batches with fewer than 50 cells, too few"):
+        model.map_query(few, reference, max_epochs=1, n_neighbors=None)
+    assert few.obs[["poincare_surprise", "poincare_novelty"]].isna().to_numpy().all()
+
+
+def test_the_reference_departs_from_itself_by_nothing() -> None:
+    cells = simulate(depth=1, cells=120, genes=30)
+    model = fit(cells, hidden=(8,), max_epochs=2)
+    again = cells.copy()
+    with pytest.warns(UserWarning, match="no rate can be promised"):
+        model.map_query(again, cells, n_neighbors=None)
+    assert again.obs["poincare_novelty"].between(0, 1).all()
+
+
+def test_what_was_said_of_other_places_goes_with_them(atlas: tuple[Any, Any, CellModel]) -> None:
+    reference, query, model = atlas
+    cells = query.copy()
+    model.map_query(cells, reference, max_epochs=1)
+    assert "poincare_novelty" in cells.obs
+    model.map_query(cells, max_epochs=1, n_neighbors=None)
+    assert not {"poincare_novelty", "poincare_surprise"} & set(cells.obs)
+    assert not set(cells.obsp)
+
+
+def test_a_grown_model_still_draws_cells(atlas: tuple[Any, Any, CellModel], tmp_path: Path) -> None:
+    _, query, model = atlas
+    model.map_query(query.copy(), max_epochs=1, n_neighbors=None).save(tmp_path)
+    assert CellModel.load(tmp_path).run.sample(3).shape == (3, 100)
+
+
+def test_a_reference_is_anndata(atlas: tuple[Any, Any, CellModel]) -> None:
+    _, query, model = atlas
+    with pytest.raises(TypeError, match="Cells come as AnnData, got str"):
+        model.map_query(query.copy(), "reference.h5ad")

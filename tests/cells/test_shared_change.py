@@ -86,7 +86,7 @@ def test_the_tree_is_kept_and_read_back(fitted: tuple[Any, CellModel]) -> None:
 
 def test_roots_and_sources_that_are_not_there_are_refused(fitted: tuple[Any, CellModel]) -> None:
     cells, model = fitted
-    with pytest.raises(ValueError, match=r"no group '9' in obs\['branch'\] to be the root. Its groups are: '0', '00'"):
+    with pytest.raises(ValueError, match=r"no group '9' in obs\['branch'\]. Its groups are: '0', '00'"):
         model.tree(cells, "branch", root="9")
     with pytest.raises(ValueError, match="source of auto, expression, latent, got 'genes'"):
         model.tree(cells, "branch", root="0", source="genes")  # type: ignore[arg-type]

@@ -70,7 +70,10 @@ def test_pseudotime_grows_with_depth(fitted: tuple[Any, CellModel]) -> None:
         ({"root": "nobody"}, "No cell is named 'nobody'. Give a name of obs_names, a number, or a group"),
         ({"root": 1000}, "There is no cell 1000: there are 280, counted from 0"),
         ({"root": "9", "groupby": "branch"}, r"no group '9' in obs\['branch'\]. Its groups are: '0', '00'"),
-        ({"root": "0", "groupby": "kind"}, "no column 'kind' in obs. Its columns are: branch, depth, batch"),
+        (
+            {"root": "0", "groupby": "kind"},
+            "no column 'kind' to group cells by. Its columns are: 'branch', 'depth', 'batch'",
+        ),
         ({"root": 0, "key": "umap"}, r"no embedding in obsm\['X_umap'\]. Fit a model first"),
     ],
 )

@@ -93,7 +93,7 @@ def test_some_genes_are_taken_in_the_order_asked_for(path: Path, monkeypatch: py
                 table = cell_table(source, layer=layer, genes=["e", "a", "b"])
                 assert torch.equal(everything(table), wanted)
                 assert table.columns == ["e", "a", "b"]
-    with pytest.raises(ValueError, match=r"lacks 1 of the model's 2 genes: z\."):
+    with pytest.raises(ValueError, match=r"lacks 1 of the 2 genes that are asked for: z\."):
         cell_table(path, genes=["a", "z"])
 
 
@@ -267,3 +267,16 @@ def test_a_missing_batch_is_told_whatever_stands_for_it(missing: object) -> None
 def test_labels_of_a_streamed_file_reach_the_map(streamed: H5adTable) -> None:
     run = train(streamed, {"hidden": (8,), "likelihood": "normal"}, TrainConfig(max_epochs=1), label="kind")
     assert '"kind"' in view_run(run, streamed).html
+
+
+def test_genes_are_dropped_and_chosen_by_the_options_of_tables(path: Path) -> None:
+    for source in (path, cells_of()):
+        for kind in ("auto", "numbers"):
+            assert read(source, kind=kind, drop=["b", "e"]).columns == list("acdf")
+            assert read(source, kind=kind, columns=["e", "a"]).columns == ["e", "a"]
+        with pytest.raises(ValueError, match=r"no gene 'bb' to drop\. Did you mean 'b'\?"):
+            read(source, drop=["bb"])
+        with pytest.raises(ValueError, match="Kinds of columns and --na are for tables"):
+            read(source, columns={"a": "skip"})
+        with pytest.raises(ValueError, match="hold cells, counts or numbers, not rows of the kind 'vectors'"):
+            read(source, kind="vectors")

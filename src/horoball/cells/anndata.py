@@ -13,6 +13,7 @@ from scipy.sparse import csr_matrix
 from torch import Tensor
 
 from horoball import plotting
+from horoball.cells.groups import check_group, groups_of
 from horoball.geometry.ball import PoincareBall
 from horoball.geometry.coordinates import frechet_mean, in_ball, rim_report
 from horoball.neighbors.index import Index
@@ -54,8 +55,11 @@ def check_cells(cells: Any, *, written: bool = True) -> None:
         )
 
 
+_OF_PLACES, _OF_GRAPH = ("pseudotime", "surprise", "novelty"), ("distances", "connectivities")
+
+
 def write(cells: Any, z: Tensor, scale: Tensor, ball: PoincareBall, key: str = "poincare") -> None:
-    """Write points and their posterior scales to AnnData.
+    """Write points and their posterior scales to AnnData; what was derived from other points is taken away.
 
     Args:
         cells: AnnData.
@@ -78,6 +82,11 @@ def write(cells: Any, z: Tensor, scale: Tensor, ball: PoincareBall, key: str = "
     cells.obsm[f"X_{key}_std"] = scale.double().unsqueeze(-1).numpy()
     cells.obsm[f"X_{key}_c"] = np.full((len(z), 1), ball.c_value)
     cells.uns[key] = {"params": {"c": ball.c_value}}
+    # What was said of other places of these cells is not true of the new ones.
+    for held, names in ((cells.obs, _OF_PLACES), (cells.obsp, _OF_GRAPH)):
+        for name in names:
+            if f"{key}_{name}" in held:
+                del held[f"{key}_{name}"]
 
 
 def ball_of(cells: Any, key: str = "poincare") -> PoincareBall:
@@ -145,7 +154,7 @@ def neighbors(cells: Any, n_neighbors: int = 15, *, key: str = "poincare") -> No
     k = min(n_neighbors, n) - 1
     index, distance = nearest(z, ball, k)
     starts = np.arange(0, n * k + 1, k) if k else np.zeros(n + 1, np.int64)
-    names = {what: f"{key}_{what}" for what in ("distances", "connectivities")}
+    names = {what: f"{key}_{what}" for what in _OF_GRAPH}
     cells.obsp[names["distances"]] = csr_matrix((distance.ravel(), index.ravel(), starts), shape=(n, n))
     cells.obsp[names["connectivities"]] = fuzzy_weights(index, distance)
     params = {"n_neighbors": k + 1, "method": "umap", "metric": "poincare", "use_rep": f"X_{key}"}
@@ -238,6 +247,7 @@ def pseudotime(cells: Any, root: str | int, *, groupby: str | None = None, key: 
         >>> float(cells.obs["poincare_pseudotime"].min()), float(cells.obs["poincare_pseudotime"].max())
         (0.0, 1.0)
     """
+    check_cells(cells)
     ball, z = ball_of(cells, key), coordinates(cells, key)
     if groupby is None:
         number = _number(cells, root)
@@ -266,14 +276,9 @@ def _number(cells: Any, root: str | int) -> int:
 
 
 def _members(cells: Any, groupby: str, root: str | int) -> np.ndarray:
-    if groupby not in cells.obs:
-        raise ValueError(f"There is no column {groupby!r} in obs. Its columns are: {', '.join(list(cells.obs)[:20])}.")
-    groups = np.asarray(cells.obs[groupby].astype(str))
-    members = np.flatnonzero(groups == str(root))
-    if not len(members):
-        known = ", ".join(map(repr, np.unique(groups)[:20]))
-        raise ValueError(f"There is no group {str(root)!r} in obs[{groupby!r}]. Its groups are: {known}.")
-    return members
+    groups = groups_of(cells, groupby)
+    check_group(groups, str(root), groupby)
+    return np.flatnonzero(groups == str(root))
 
 
 def plot(cells: Any, color: str | None = None, *, key: str = "poincare", ax: Any = None, **style: Any) -> Any:
@@ -322,11 +327,12 @@ def _values(cells: Any, color: str) -> np.ndarray:
     """A category or a number for each cell."""
     if color in cells.obs:
         column = cells.obs[color]
+        if hasattr(column.dtype, "categories"):  # by name, even if the names are numbers
+            return np.asarray(column.cat.rename_categories(str))
         values = np.asarray(column)
-        # Whole numbers count something, unless they were made categories.
-        return values.astype(np.float64) if values.dtype.kind in "iu" and column.dtype.kind in "iu" else values
+        return values.astype(np.float64) if values.dtype.kind in "iu" else values  # they count something
     if color in cells.var_names:
-        values = cells[:, [color]].X
+        values = cells[:, [color]].X if cells.X is not None else cells[:, [color]].layers["counts"]
         return np.asarray(values.toarray() if hasattr(values, "toarray") else values, np.float64).ravel()
     known = ", ".join(map(str, list(cells.obs)[:20])) or "none"
     raise ValueError(f"{color!r} is neither a column of obs nor a gene. The columns of obs are: {known}.")

@@ -7,15 +7,17 @@ decoded in the same batch, are likely to differ by more than a threshold.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from horoball.cells.groups import check_group, groups_of
 from horoball.distributions.base import drawn_from
 from horoball.geometry.random import generator_for
+from horoball.tables.covariates import NUMBER, category_name
 from horoball.tables.table import ArrayTable
 from horoball.training.bounds import elbo
 from horoball.vae.encoder import one_hot
@@ -35,13 +37,15 @@ __all__ = [
 
 _CELLS = 512  # decoded at once
 
+Batch = str | Sequence[str] | Mapping[str, str] | None  # to decode cells in; see `batch_codes`
+
 
 def normalized_expression(
     run: Run,
     cells: Any,
     *,
     library_size: float | str = 1e4,
-    batch: str | Sequence[str] | None = None,
+    batch: Batch = None,
     genes: Sequence[str] | None = None,
     draws: int = 10,
     seed: int = 0,
@@ -115,14 +119,14 @@ def decoded(run: Run, z: Tensor, codes: Tensor | None) -> Tensor:
     return likelihood.log_mean(h, torch.ones(h.shape[:-1], device=h.device)).exp()
 
 
-def batch_codes(run: Run, block: Tensor, batch: str | Sequence[str] | None) -> list[Tensor | None]:
+def batch_codes(run: Run, block: Tensor, batch: Batch) -> list[Tensor | None]:
     """Categories to decode cells with, one tensor for each batch that is asked for.
 
     Args:
         run: The fit.
         block: Rows as the model sees them.
-        batch: None for the cells' own batches, a category or several, or "all" for those of the first batch key. Other
-            covariates stay the cells' own.
+        batch: None for the cells' own batches, a category or several, or "all" for those of the first batch key. With
+            several batch keys, {key: category} says of which one a category is. Other covariates stay the cells' own.
 
     Example:
         >>> from horoball.cells import fit, simulate
@@ -139,16 +143,44 @@ def batch_codes(run: Run, block: Tensor, batch: str | Sequence[str] | None) -> l
             raise ValueError(f"The model was fitted without a batch key, so it does not know the batch {batch!r}.")
         return [own]
     first = next(iter(known))
-    names = known[first] if batch == "all" else [batch] if isinstance(batch, str) else list(batch)
+    wanted: list[Mapping[str, str]]
+    if isinstance(batch, Mapping):
+        wanted = [batch]
+    elif isinstance(batch, str) and batch == "all":
+        if known[first] == [NUMBER]:
+            return [torch.zeros_like(own)]  # numbers only: at their means
+        wanted = [{first: name} for name in known[first]]
+    else:
+        several = isinstance(batch, Iterable) and not isinstance(batch, str)
+        wanted = [_of_key(known, name) for name in (batch if several else [batch])]
+    if not wanted:
+        raise ValueError("batch is a category or several, got none.")
     found: list[Tensor | None] = []
-    for name in names:
-        key = next((key for key in known if str(name) in known[key]), None)
-        if key is None:
-            raise ValueError(f"The model does not know the batch {name!r}. It knows: {', '.join(known[first][:10])}.")
+    for each in wanted:
         codes = own.clone()
-        codes[:, list(known).index(key)] = known[key].index(str(name))
+        for key, name in each.items():
+            if key not in known:
+                raise ValueError(f"The model has no batch key {key!r}. It has: {', '.join(map(repr, known))}.")
+            if (text := category_name(name)) not in known[key] or known[key] == [NUMBER]:
+                raise ValueError(f"The model does not know the {key} {text!r}. It knows: {', '.join(known[key][:10])}.")
+            codes[:, list(known).index(key)] = known[key].index(text)
         found.append(codes)
     return found
+
+
+def _of_key(known: Mapping[str, list[str]], name: Any) -> dict[str, str]:
+    """The one batch key that has a category."""
+    text = category_name(name)
+    keys = [key for key, names in known.items() if text in names and names != [NUMBER]]
+    if len(keys) > 1:
+        raise ValueError(
+            f"The batch {text!r} is a category of {' and of '.join(map(repr, keys))}. Say of which: "
+            f"batch={{{keys[0]!r}: {text!r}}}."
+        )
+    if not keys:
+        shown = ", ".join(next(iter(known.values()))[:10])
+        raise ValueError(f"The model does not know the batch {text!r}. It knows: {shown}.")
+    return {keys[0]: text}
 
 
 @torch.no_grad()
@@ -217,7 +249,7 @@ def differential_expression(
     delta: float = 0.25,
     fdr: float = 0.05,
     draws: int = 5000,
-    batch: str | None = "all",
+    batch: Batch = "all",
     pseudocount: float | None = None,
     seed: int = 0,
 ) -> Any:
@@ -233,16 +265,17 @@ def differential_expression(
     """
     import pandas as pd
 
-    if groupby not in cells.obs:
-        known = ", ".join(map(str, cells.obs.columns[:10]))
-        raise ValueError(f"obs has no column {groupby!r} to group cells by. Columns: {known}.")
-    labels = np.asarray(cells.obs[groupby].astype(str))
-    groups = sorted(set(labels))
+    if not 0 <= delta < np.inf or not 0 < fdr <= 1 or draws < 1:
+        raise ValueError(f"Expected delta >= 0, 0 < fdr <= 1 and draws >= 1, got {delta!r}, {fdr!r} and {draws!r}.")
+    if pseudocount is not None and not 0 < pseudocount < np.inf:
+        raise ValueError(f"pseudocount is a positive number, or None for one by the cells, got {pseudocount!r}.")
+    labels = groups_of(cells, groupby)
+    groups = sorted(set(labels) - {""})
     for name in (group1, group2):
-        if name is not None and name not in groups:
-            raise ValueError(
-                f"There is no group {name!r} in obs[{groupby!r}]. Its groups are: {', '.join(groups[:20])}."
-            )
+        if name is not None:
+            check_group(labels, name, groupby)
+    if group1 is not None and group1 == group2:
+        raise ValueError(f"Expected two groups of obs[{groupby!r}] to compare, got {group1!r} twice.")
     if len(groups) < 2:
         raise ValueError(f"obs[{groupby!r}] has one group only, so there is nothing to compare.")
     whole = Group.all_of(run, cells, labels)
@@ -251,7 +284,7 @@ def differential_expression(
         if name == group2:
             continue
         here = labels == name
-        beside = ~here if group2 is None else labels == group2
+        beside = ~here & (labels != "") if group2 is None else labels == group2
         table = compared(
             run,
             whole.some(here),
@@ -315,7 +348,7 @@ def compared(
     delta: float = 0.25,
     fdr: float = 0.05,
     draws: int = 5000,
-    batch: str | None = "all",
+    batch: Batch = "all",
     pseudocount: float | None = None,
     seed: int = 0,
 ) -> Any:
@@ -382,7 +415,7 @@ def expected_false_discoveries(probability: np.ndarray) -> np.ndarray:
 
 
 @torch.no_grad()
-def _draws(run: Run, group: Group, draws: int, batch: str | None, generator: torch.Generator) -> np.ndarray:
+def _draws(run: Run, group: Group, draws: int, batch: Batch, generator: torch.Generator) -> np.ndarray:
     """Shares at draws from the posteriors of random cells; the k-th draw of every group is of the same batch."""
     if not len(group.numbers):
         raise ValueError("A group without cells has no expression. Choose one of the groups that occur.")

@@ -13,7 +13,8 @@ import numpy as np
 import torch
 from scipy.optimize import minimize_scalar
 
-from horoball.cells.anndata import ball_of, coordinates
+from horoball.cells.anndata import ball_of, check_cells, coordinates
+from horoball.cells.groups import groups_of
 from horoball.cells.tree import branch_name
 from horoball.distributions.wrapped_normal import WrappedNormal
 from horoball.geometry.random import generator_for, seed_from
@@ -50,7 +51,7 @@ def transfer_labels(
     Args:
         query: AnnData with the coordinates of new cells, by `CellModel.map_query` or `CellModel.embed`.
         reference: AnnData with coordinates on the same map.
-        label: Column of the reference's obs with the labels.
+        label: Column of the reference's obs with the labels. Cells without one do not vote.
         tree: Tree of the labels; "auto" is the one that `CellModel.tree` wrote to the reference, if there is one. None
             for no tree.
         confidence: Least probability of a label. Larger values leave more cells at coarse branches or unknown.
@@ -73,18 +74,22 @@ def transfer_labels(
     """
     import pandas as pd
 
-    if label not in reference.obs:
-        known = ", ".join(map(str, reference.obs.columns[:10]))
-        raise ValueError(f"The reference has no column {label!r} in obs. Columns: {known}.")
+    check_cells(query)
+    check_cells(reference, written=False)
+    for name, number in (("n_neighbors", n_neighbors), ("draws", draws)):
+        if number < 1:
+            raise ValueError(f"{name} is at least 1, got {number!r}.")
+    labels = groups_of(reference, label)
     if ball_of(query, key).c_value != ball_of(reference, key).c_value:
         raise ValueError("The query lies on another map than the reference. Map it with the reference's model.")
     if not 0.5 <= confidence <= 1:  # below a half, two branches side by side could both reach it
         raise ValueError(f"confidence is a probability from 0.5 to 1, got {confidence!r}.")
-    labels = np.asarray(reference.obs[label].astype(str))
-    names, code = np.unique(labels, return_inverse=True)
+    names = np.unique(labels[labels != ""])
+    code = np.where(labels == "", -1, np.searchsorted(names, labels))
     options: dict[str, Any] = {"n_neighbors": n_neighbors, "draws": draws, "key": key}
     generator = generator_for(seed_from(random_state))
-    judged = torch.randperm(len(code), generator=generator)[:_MOST_JUDGED].numpy()
+    voters = np.flatnonzero(code >= 0)
+    judged = voters[torch.randperm(len(voters), generator=generator)[:_MOST_JUDGED].numpy()]
     own = votes(reference, reference, code, len(names), rows=judged, generator=generator, **options)
     sharp = temperature(own, code[judged])
     given = _tempered(votes(query, reference, code, len(names), generator=generator, **options), sharp)
@@ -118,7 +123,7 @@ def votes(
     Args:
         cells: AnnData with coordinates.
         reference: AnnData whose cells vote.
-        code: The label of each cell of the reference, a number.
+        code: The label of each cell of the reference, a number; −1 for a cell without one, which does not vote.
         labels: Number of labels.
         n_neighbors: Cells that vote on a draw.
         draws: Draws from the posterior of a cell.
@@ -138,13 +143,14 @@ def votes(
     own = None if rows is None else torch.from_numpy(rows)
     if own is not None:
         z, scale = z[own], scale[own]
-    index = Index(ball).add(coordinates(reference, key))
-    k = min(n_neighbors, len(code) - 1)
+    voters = np.flatnonzero(code >= 0)
+    index = Index(ball).add(coordinates(reference, key)[torch.from_numpy(voters)])
+    k = min(n_neighbors, len(voters) - 1)
     q = WrappedNormal.isotropic(z, scale, ball)
     total = np.full((len(z), labels), 0.5)
     for _ in range(draws):
         _, found = index.search(q.sample(generator=generator), k + 1)
-        ids = found.numpy()
+        ids = voters[found.numpy()]
         kept = np.ones_like(ids, bool) if own is None else ids != own.numpy()[:, None]
         kept &= np.cumsum(kept, 1) <= k
         row = np.broadcast_to(np.arange(len(ids))[:, None], ids.shape)

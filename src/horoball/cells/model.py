@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from horoball.cells.anndata import check_cells, neighbors, write
-from horoball.cells.expression import differential_expression, mean_elbo, normalized_expression, sample_counts
+from horoball.cells.expression import Batch, differential_expression, mean_elbo, normalized_expression, sample_counts
 from horoball.cells.query import cells_like, map_query
 from horoball.cells.tree import TreeSource, branch_markers, cell_tree
 from horoball.geometry.ball import PoincareBall
@@ -175,7 +175,7 @@ class ExpressionModel(CellMap):
         cells: Any,
         *,
         library_size: float | str = 1e4,
-        batch: str | Sequence[str] | None = None,
+        batch: Batch = None,
         genes: Sequence[str] | None = None,
         draws: int = 10,
         random_state: Any = 0,
@@ -186,7 +186,8 @@ class ExpressionModel(CellMap):
             cells: AnnData.
             library_size: Sum of a cell's expression over all genes of the model, or "observed" for its own counts.
             batch: Batch in which cells are decoded, so that they can be compared: a category, several to average over,
-                or "all". None leaves every cell in its own.
+                or "all" of the first batch key. {key: category} says of which key a category is, and names one for each
+                of several keys. None leaves every cell in its own.
             genes: Genes to return; all if not given.
             draws: Points per cell drawn from its posterior; 0 decodes the posterior mean. More draws are less noisy and
                 take longer. Useful: 1 to 100.
@@ -216,7 +217,7 @@ class ExpressionModel(CellMap):
         delta: float = 0.25,
         fdr: float = 0.05,
         draws: int = 5000,
-        batch: str | None = "all",
+        batch: Batch = "all",
         pseudocount: float | None = None,
         random_state: Any = 0,
     ) -> Any:
@@ -229,13 +230,14 @@ class ExpressionModel(CellMap):
 
         Args:
             cells: AnnData.
-            groupby: Column of obs with the groups.
+            groupby: Column of obs with the groups. Cells without one are left out.
             group1: A group; each in turn if not given.
-            group2: The group to compare with; all other cells if not given.
+            group2: The group to compare with; the cells of all other groups if not given.
             delta: δ, the smallest log-fold change that matters. Larger values call fewer genes. Useful: 0.1 to 1.
             fdr: Expected share of false discoveries among the genes called.
             draws: Pairs of cells. More are less noisy and take longer. Useful: 1000 to 10000.
-            batch: "all" pairs cells in every batch in turn, a category in that one; None leaves cells in their own.
+            batch: "all" pairs cells in every batch of the first batch key in turn, a category in that one, as for
+                `normalized_expression`; None leaves cells in their own.
             pseudocount: ε, added to shares. If not given, it is what the model gives genes without any count.
             random_state: Seed.
 
@@ -429,9 +431,9 @@ class CellModel(ExpressionModel):
 
         Example:
             >>> from horoball.cells import fit, simulate
-            >>> cells = simulate(depth=2, cells=120, genes=30)
+            >>> made = simulate(depth=2, cells=180, genes=30)
+            >>> cells, new = made[:120].copy(), made[120:].copy()
             >>> model = fit(cells, batch_key="batch", max_epochs=1, hidden=(8,))
-            >>> new = simulate(depth=2, cells=20, genes=30, seed=1)
             >>> new.obs["batch"] = "later"
             >>> model.map_query(new, cells, max_epochs=1, n_neighbors=None).batches
             {'batch': ['a', 'b', 'later']}

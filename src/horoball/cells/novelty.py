@@ -48,7 +48,7 @@ _AROUND = 10  # whose departures are averaged
 _DIRECTIONS, _NEAR = 3, 1e-3  # how near to the exact ones: a third of the work
 _LEAST_VARIANCE = 0.1  # of the reference in a direction: a gene that no known cell has is not all there is
 _GENES = 256  # averaged at once
-_LEAST = 50  # cells of a batch that can be judged as a query
+LEAST = 50  # cells of a batch that can be judged, of the reference and of a query
 _LOW = 0.16  # a standard deviation below the median of a normal
 _LARGE = 1.5  # times the median surprise of the reference's batches: a batch that was measured differently
 
@@ -151,9 +151,10 @@ def _directions(rest: np.ndarray, usual: np.ndarray) -> np.ndarray:
         more: np.ndarray = rest.T @ (rest @ w) / len(rest) - usual.T @ (usual @ w) / len(usual)
         return more.astype(np.float64)
 
-    found: np.ndarray = eigsh(
-        LinearOperator((genes, genes), beyond), _DIRECTIONS, which="LA", v0=np.ones(genes), tol=_NEAR
-    )[1]
+    start = np.ones(genes)
+    if not beyond(start).any():  # the same rows, as of a reference that is mapped onto itself: no direction is beyond
+        return np.eye(genes)[:, :_DIRECTIONS]
+    found: np.ndarray = eigsh(LinearOperator((genes, genes), beyond), _DIRECTIONS, which="LA", v0=start, tol=_NEAR)[1]
     return found
 
 
@@ -167,10 +168,10 @@ def judge_reference(reference: Judged, most: int, seed: int = 0) -> list[Scores]
     """
     rng = np.random.default_rng(seed)
     batch = reference.batch
-    large = [number for number in np.unique(batch) if (batch == number).sum() >= _LEAST]
+    large = [number for number in np.unique(batch) if (batch == number).sum() >= LEAST]
     if len(large) < 2:
         warnings.warn(
-            f"Novelty: the reference has fewer than two batches of {_LEAST} cells, so nothing is known of how batches "
+            f"Novelty: the reference has fewer than two batches of {LEAST} cells, so nothing is known of how batches "
             "differ, and no rate can be promised: any share of the known cells of a new batch may be above 0.95. Fit "
             "several batches.",
             stacklevel=5,
@@ -180,7 +181,7 @@ def judge_reference(reference: Judged, most: int, seed: int = 0) -> list[Scores]
     found = []
     for number in large:
         mine = np.flatnonzero(batch == number)
-        some = np.sort(rng.choice(mine, min(len(mine), max(most, _LEAST)), replace=False))
+        some = np.sort(rng.choice(mine, min(len(mine), max(most, LEAST)), replace=False))
         found.append(judge(reference.some(some)._replace(batch=batch[some]), rest[batch != number]))
     return found
 

@@ -9,6 +9,7 @@ therefore keep their coordinates exactly.
 from __future__ import annotations
 
 import logging
+import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, cast
@@ -17,8 +18,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from horoball.cells.anndata import neighbors, write
-from horoball.cells.novelty import Judged, Scores, centered, judge, judge_reference, novelty, pearson_residuals
+from horoball.cells.anndata import check_cells, neighbors, write
+from horoball.cells.novelty import LEAST, Judged, Scores, centered, judge, judge_reference, novelty, pearson_residuals
 from horoball.distributions.normal import BallNormal
 from horoball.geometry.ball import PoincareBall
 from horoball.geometry.random import generator_for
@@ -96,7 +97,8 @@ class ObservedGenes(nn.Module):
     """A model that sees some genes only: the others are filled in before encoding, and leave the likelihood.
 
     A missing count is filled with its expectation given the rest, ℓ'·p, where p are the shares at the cell's
-    coordinates and ℓ' makes those of the observed genes sum to the observed counts.
+    coordinates and ℓ' makes those of the observed genes sum to the observed counts; a missing real number with its mean
+    at the cell's coordinates.
 
     Args:
         model: The model.
@@ -151,9 +153,10 @@ class ObservedGenes(nn.Module):
             if round_:
                 z = self.model.posterior(x).mean
             mean = self.model.mean(z, self.model.conditioning(x))
-            seen = torch.where(self.observed, mean, 0.0).sum(-1, keepdim=True)
-            scale = torch.where(self.observed, genes, 0.0).sum(-1, keepdim=True) / seen.clamp_min(1e-12)
-            x = torch.cat((torch.where(self.observed, genes, mean * scale), rest), -1)
+            if self.model.likelihood.library:
+                seen = torch.where(self.observed, mean, 0.0).sum(-1, keepdim=True)
+                mean = mean * torch.where(self.observed, genes, 0.0).sum(-1, keepdim=True) / seen.clamp_min(1e-12)
+            x = torch.cat((torch.where(self.observed, genes, mean), rest), -1)
         return x
 
 
@@ -199,7 +202,7 @@ def with_new_batches(
         if name in fresh:
             weight.register_hook(lambda grad, new=fresh[name]: grad * new)
     record = replace(run.record, model=config, covariates=extended)
-    grown = Run(model.to(run.device), record, run.scaler, history=list(run.history), digest=run.digest)
+    grown = replace(run, model=model.to(run.device), record=record, history=list(run.history))
     batch_size = min(128, max(16, table.rows // 10))
     epochs = min(_EPOCHS, -(-_STEPS * batch_size // table.rows)) if max_epochs is None else max_epochs
     training = TrainConfig(max_epochs=epochs, learning_rate=learning_rate, validation=0.0, seed=seed)
@@ -261,13 +264,15 @@ def map_query(
 
     Example:
         >>> from horoball.cells import fit, simulate
-        >>> cells = simulate(depth=2, cells=120, genes=30)
+        >>> made = simulate(depth=2, cells=240, genes=30)
+        >>> cells, new = made[:120].copy(), made[120:].copy()
         >>> run = fit(cells, batch_key="batch", max_epochs=1, hidden=(8,)).run
-        >>> new = simulate(depth=2, cells=20, genes=30, seed=1)
         >>> _ = map_query(run, new, cells, n_neighbors=None)
         >>> sorted(new.obs.columns)[-2:]
         ['poincare_novelty', 'poincare_surprise']
     """
+    if reference is not None:
+        check_cells(reference, written=False)
     table, observed = padded_table(run, cells, layer)
     grown = with_new_batches(
         run, table, observed, max_epochs=max_epochs, learning_rate=learning_rate, seed=seed, progress=progress
@@ -298,12 +303,24 @@ def map_query(
         novel = np.empty(table.rows)
         parts = len(found["index"])
         by_size: dict[int, list[Scores]] = {}
+        few = 0
         for number in np.unique(batch):
             mine = batch == number
             size = -(-int(mine.sum()) // parts)  # cells of the batch that were judged at once
+            if size < LEAST:
+                few += int(mine.sum())
+                scores.surprise[mine] = novel[mine] = np.nan
+                continue
             if size not in by_size:
                 by_size[size] = judge_reference(known, size, seed)
             novel[mine] = novelty(Scores(*(one[mine] for one in scores)), by_size[size])
+        if few:
+            warnings.warn(
+                f"Novelty: {few:,} cells are of batches with fewer than {LEAST} cells{' at once' * (parts > 1)}, too "
+                "few to be judged by themselves. Their surprise and novelty are missing (NaN); map more cells of a "
+                "batch at once.",
+                stacklevel=3,
+            )
         cells.obs[f"{key}_surprise"], cells.obs[f"{key}_novelty"] = scores.surprise, novel
     return grown
 

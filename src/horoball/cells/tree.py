@@ -37,7 +37,9 @@ import numpy as np
 import torch
 from scipy.cluster.hierarchy import dendrogram
 
+from horoball.cells.anndata import check_cells
 from horoball.cells.expression import Group, compared
+from horoball.cells.groups import check_group, groups_of
 from horoball.trees.chance import KINDS, Chance, FlatTables, Judged
 from horoball.trees.linkage import Joined, average_linkage
 from horoball.trees.record import tree_to_json
@@ -178,7 +180,7 @@ def shared_change_tree(
     size = np.bincount(leaf, minlength=len(names))
     about = {"size": size, "leaf": leaf, "method": SHARED_CHANGE, "source": "expression"}
     found = Tree.from_merges(joined.merges, joined.height, names=names, radius=joined.radius, **about)
-    if not draws:
+    if not draws or len(names) < 3:  # two groups have no branch that could have support
         return found
 
     def again(of: np.ndarray) -> tuple[np.ndarray, None]:
@@ -278,9 +280,11 @@ def write_tree(cells: Any, tree: Tree, groupby: str, *, key: str = "poincare") -
         >>> sorted(cells.uns)[0], "newick" in cells.uns["poincare_tree"]
         ('dendrogram_branch', True)
     """
-    groups = cells.obs[groupby].astype("category").cat.categories.astype(str).tolist()
-    if sorted(groups) != sorted(tree.names):
-        raise ValueError(f"The leaves of the tree are not the groups in obs[{groupby!r}]. Make it with this groupby.")
+    import pandas as pd
+
+    labels = _leaves_of(cells, tree, groupby)
+    ordered = cells.obs[groupby].astype("category").cat.categories.astype(str)
+    groups = [name for name in ordered if name in tree.names]  # without categories that no cell is of
     linkage = tree.to_linkage()
     # scanpy numbers the leaves as obs numbers its categories.
     number = np.array([groups.index(name) for name in tree.names])
@@ -300,7 +304,7 @@ def write_tree(cells: Any, tree: Tree, groupby: str, *, key: str = "poincare") -
     }
     sure = tree if tree.support is None else tree.collapse(_SURE)
     above = {name: branch_name(sure, int(up)) for name, up in zip(sure.names, sure.parent, strict=False)}
-    cells.obs[f"{key}_branch"] = cells.obs[groupby].astype(str).map(above).astype("category")
+    cells.obs[f"{key}_branch"] = pd.Series(labels, cells.obs_names).map(above).astype("category")
     cells.uns[f"{key}_tree"] = {"newick": tree.to_newick(), "json": tree_to_json(tree), "groupby": groupby}
 
 
@@ -340,9 +344,7 @@ def branch_markers(
     """
     import pandas as pd
 
-    groups = np.asarray(cells.obs[groupby].astype(str))
-    if sorted(set(groups)) != sorted(tree.names):
-        raise ValueError(f"The leaves of the tree are not the groups in obs[{groupby!r}]. Make it with this groupby.")
+    groups = _leaves_of(cells, tree, groupby)
     sure = tree if tree.support is None else tree.collapse(support)
     whole = Group.all_of(run, cells, groups)
     parts = []
@@ -358,6 +360,14 @@ def branch_markers(
     found = pd.concat(parts, ignore_index=True)
     cells.uns[f"{key}_markers"] = found
     return found
+
+
+def _leaves_of(cells: Any, tree: Tree, groupby: str) -> np.ndarray:
+    """The group of each cell, which are the leaves of a tree."""
+    groups = groups_of(cells, groupby, whole=True)
+    if set(groups) != set(tree.names):
+        raise ValueError(f"The leaves of the tree are not the groups in obs[{groupby!r}]. Make it with this groupby.")
+    return groups
 
 
 def _members(tree: Tree, node: int, groups: np.ndarray) -> np.ndarray:
@@ -384,17 +394,14 @@ def cell_tree(
         >>> cell_tree(run, cells, "branch", root="0", draws=2, key="poincare", seed=0).source
         'expression'
     """
-    if groupby not in cells.obs:
-        known = ", ".join(map(str, cells.obs.columns[:10]))
-        raise ValueError(f"obs has no column {groupby!r} to group cells by. Columns: {known}.")
+    check_cells(cells)
+    labels = groups_of(cells, groupby, whole=True)
     if source not in get_args(TreeSource):
         raise ValueError(f"Expected a source of {', '.join(get_args(TreeSource))}, got {source!r}.")
     if source == "expression" and root is None:
         raise ValueError('source="expression" needs a root: name the group that all others come from.')
-    labels = np.asarray(cells.obs[groupby].astype(str))
-    if root is not None and root not in labels:
-        known = ", ".join(map(repr, np.unique(labels)[:20]))
-        raise ValueError(f"There is no group {root!r} in obs[{groupby!r}] to be the root. Its groups are: {known}.")
+    if root is not None:
+        check_group(labels, root, groupby)
     if root is None or source == "latent":
         at = "center" if root is None else root
         found = table_tree(run, run.read(cells), labels=labels, root=at, draws=draws, seed=seed)

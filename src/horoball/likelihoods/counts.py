@@ -169,8 +169,9 @@ class NegativeBinomial(Counts):
         """Reject rows without any count, which are shares of nothing."""
         if summary.empty:
             raise ValueError(
-                f"{summary.empty:,} of {summary.rows:,} rows hold no count at all. Drop them first, as by "
-                "scanpy.pp.filter_cells(adata, min_counts=1)."
+                f"{summary.empty:,} of {summary.rows:,} rows hold no count at all in the {len(summary.low):,} columns "
+                "that are taken. Drop these rows first, or take more columns. Of cells with all of their genes, "
+                "scanpy.pp.filter_cells(adata, min_counts=1) does."
             )
 
     def start_at(self, mean: Tensor) -> Tensor:

@@ -17,11 +17,11 @@ import numpy as np
 from scipy.sparse import csr_matrix, vstack
 
 from horoball.plugins import required
-from horoball.tables.covariates import Covariates, scaling_of
+from horoball.tables.covariates import Covariates, finite_numbers, scaling_of
 from horoball.tables.formats import table_reader
 from horoball.tables.limits import check_widths, parsing
 from horoball.tables.row_groups import Stretch
-from horoball.tables.schema import ReadOptions
+from horoball.tables.schema import ReadOptions, closest
 from horoball.tables.streamed import StreamedTable
 from horoball.tables.table import ArrayTable, Table
 
@@ -222,6 +222,7 @@ def cell_table(
     numbers: Mapping[str, Sequence[float] | None] | None = None,
     genes: Sequence[str] | None = None,
     genes_may_miss: bool = False,
+    without: Sequence[str] = (),
     label: str | None = None,
     label_may_miss: bool = False,
 ) -> Table:
@@ -238,6 +239,7 @@ def cell_table(
             for its own.
         genes: Names of the columns to take, in their order; all if not given.
         genes_may_miss: Whether genes that are not there are columns of zeros, and not refused.
+        without: Names of columns to leave out.
         label: Column of obs to keep aside.
         label_may_miss: Whether cells without that column are taken as they are, and not refused.
 
@@ -252,7 +254,7 @@ def cell_table(
         if isinstance(source, str | Path):
             stack.enter_context(parsing(source))
         cells = _open(source, stack) if isinstance(source, str | Path) else _parts(source)
-        columns = _chosen(cells, genes, genes_may_miss)
+        columns = _chosen(cells, genes, genes_may_miss, without)
         table = _table(cells, _layer(cells, layer), list(batch), dict(numbers or {}), columns, label, label_may_miss)
         if isinstance(table, H5adTable):
             stack.pop_all()  # the file stays open as long as the table is used
@@ -374,7 +376,9 @@ def _table(
     if labels is not None and labels.dtype == object:
         check_widths(labels, f"The labels of {cells.name}")
     scaling = {name: tuple(known or scaling_of(name, cells.obs[name])) for name, known in numbers.items()}
-    scaled = {name: (np.asarray(cells.obs[name], np.float64) - mean) / std for name, (mean, std) in scaling.items()}
+    scaled = {name: (finite_numbers(name, cells.obs[name]) - mean) / std for name, (mean, std) in scaling.items()}
+    if both := [name for name in batch if name in numbers]:
+        raise ValueError(f"The column {both[0]!r} is given as a batch and as a number. Give it as one of the two.")
     covariates = Covariates.of({name: cells.obs[name] for name in batch}, scaled) if batch or scaled else None
     matrix = _matrix(cells, layer)
     if tuple(matrix.attrs["shape"] if not hasattr(matrix, "shape") else matrix.shape) != (
@@ -414,7 +418,9 @@ def _check(name: str, matrix: Any, dtype: Any) -> None:
         raise ValueError(f"{name} holds {dtype}, not numbers. Choose the layer with the counts.")
 
 
-def _chosen(cells: _Cells, genes: Sequence[str] | None, may_miss: bool) -> tuple[list[str], list[int] | None]:
+def _chosen(
+    cells: _Cells, genes: Sequence[str] | None, may_miss: bool, without: Sequence[str]
+) -> tuple[list[str], list[int] | None]:
     """Names and numbers of the columns to take, −1 for one that is not there."""
     twice = [name for name, count in Counter(cells.genes).items() if count > 1]
     if twice:
@@ -422,14 +428,21 @@ def _chosen(cells: _Cells, genes: Sequence[str] | None, may_miss: bool) -> tuple
             f"{cells.name} has several genes of one name: {', '.join(twice[:5])}{' …' if len(twice) > 5 else ''}. "
             "Call adata.var_names_make_unique() first."
         )
+    if odd := [name for name in without if name not in cells.genes]:
+        raise ValueError(f"{cells.name} has no gene {odd[0]!r} to drop.{closest(odd[0], cells.genes)}")
+    if without:
+        genes = [name for name in (cells.genes if genes is None else genes) if name not in set(without)]
+    if genes is not None and not len(genes):
+        raise ValueError(f"No gene of {cells.name} is left.")
     if genes is None or list(genes) == cells.genes:
         return cells.genes, None
     place = {name: i for i, name in enumerate(cells.genes)}
     missing = [name for name in genes if name not in place]
     if missing and not may_miss:
         raise ValueError(
-            f"{cells.name} lacks {len(missing):,} of the model's {len(genes):,} genes: {', '.join(missing[:10])}"
-            f"{' …' if len(missing) > 10 else ''}. Give all genes of the fit; others may be there too."
+            f"{cells.name} lacks {len(missing):,} of the {len(genes):,} genes that are asked for: "
+            f"{', '.join(missing[:10])}{' …' if len(missing) > 10 else ''}. A model needs all genes of its fit; others "
+            "may be there too."
         )
     return list(genes), [place.get(name, -1) for name in genes]
 
@@ -449,6 +462,7 @@ def _taken(matrix: Any, columns: np.ndarray) -> Any:
 
 
 @table_reader(".h5ad", ids=False)
-def read_cells(path: str, options: ReadOptions) -> Table:
-    """The table of an .h5ad file, with the choices of `cell_table` where it has some."""
-    return cell_table(path, genes=options.columns, label=options.label, label_may_miss=options.label_may_miss)
+def read_cells(source: Any, options: ReadOptions) -> Table:
+    """The table of AnnData or an .h5ad file, with the choices of `cell_table` where it has some."""
+    chosen: dict[str, Any] = {"genes": options.columns, "without": options.drop}
+    return cell_table(source, **chosen, label=options.label, label_may_miss=options.label_may_miss)

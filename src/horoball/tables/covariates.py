@@ -50,7 +50,7 @@ class Covariates:
                     f"The covariate {name!r} is missing in {len(missing):,} rows, first in row {missing[0]}. Fill "
                     "it, or drop these rows."
                 )
-            found, code = np.unique([_text(value) for value in array], return_inverse=True)
+            found, code = np.unique([category_name(value) for value in array], return_inverse=True)
             if len(found) > max(_MIN_VALUES_TO_JUDGE, len(array) // 2):
                 raise ValueError(
                     f"The covariate {name!r} has {len(found):,} values in {len(array):,} rows, such as "
@@ -111,12 +111,14 @@ class Covariates:
         return Covariates({name: list(known) for name, known in categories.items()}, np.stack(codes, 1))
 
 
-def scaling_of(name: str, values: Any) -> tuple[float, float]:
-    """Mean and standard deviation of a covariate that is a number.
+def finite_numbers(name: str, values: Any) -> np.ndarray:
+    """The values of a covariate that is a number.
 
     Example:
-        >>> scaling_of("depth", [1.0, 3.0])
-        (2.0, 1.0)
+        >>> finite_numbers("depth", [1.0, float("nan")])
+        Traceback (most recent call last):
+        ...
+        ValueError: The covariate 'depth' is missing or infinite in some rows. Fill it, or drop these rows.
     """
     x = np.asarray(values)
     if x.dtype.kind not in "biuf":  # text that looks like a number is a name, as of a plate
@@ -124,11 +126,28 @@ def scaling_of(name: str, values: Any) -> tuple[float, float]:
     x = x.astype(np.float64)
     if not np.isfinite(x).all():
         raise ValueError(f"The covariate {name!r} is missing or infinite in some rows. Fill it, or drop these rows.")
+    return x
+
+
+def scaling_of(name: str, values: Any) -> tuple[float, float]:
+    """Mean and standard deviation of a covariate that is a number.
+
+    Example:
+        >>> scaling_of("depth", [1.0, 3.0])
+        (2.0, 1.0)
+    """
+    x = finite_numbers(name, values)
     if x.std() == 0:
         raise ValueError(f"The covariate {name!r} is {x[0]:g} in all rows, so there is nothing to correct for.")
     return float(x.mean()), float(x.std())
 
 
-def _text(value: Any) -> str:
+def category_name(value: Any) -> str:
+    """A category as text, 1 and 1.0 alike.
+
+    Example:
+        >>> category_name(1.0), category_name("1")
+        ('1', '1')
+    """
     whole = isinstance(value, float | np.floating) and float(value).is_integer()
     return str(int(value)) if whole else str(value)

@@ -147,17 +147,23 @@ def _read(
             f"There is no kind of rows {kind[:40]!r}.{closest(kind, KINDS)} Kinds are: {', '.join(KINDS)}."
         )
     cells = is_cells(source)
+    if cells and kind in ("vectors", "mixed"):
+        raise ValueError(f"AnnData and .h5ad files hold cells, counts or numbers, not rows of the kind {kind!r}.")
     where = str(source) if isinstance(source, str | Path) else f"the {type(source).__name__}"
     if vectors is not None and kind != "vectors":
         raise ValueError(f"--column is for vectors. Say so: --kind vectors --column {vectors}.")
     if cells and kind in ("auto", "cells"):
         if options.ids is not None and not options.ids_may_miss:
             raise ValueError(f"--id is for tables; the cells of {where} have names, which are kept.")
+        if isinstance(columns, Mapping) or options.na:
+            raise ValueError(f"Kinds of columns and --na are for tables; {where} has counts of cells.")
         return cell_table(
             source,
             layer=layer,
             batch=batch,
             numbers=numbers,
+            genes=columns,
+            without=drop,
             label=options.label,
             label_may_miss=options.label_may_miss,
         )
@@ -191,7 +197,9 @@ def _read_like(source: Any, like: Reading, ids: str | None, na: Sequence[str]) -
         from horoball.tables.vectors import read_vectors
 
         return read_vectors(source, column, options._replace(columns=None))
-    if is_cells(source) and ids is None:
+    if is_cells(source):
+        if ids is not None:
+            raise ValueError("--id is for tables; cells have names, which are kept.")
         return cell_table(source, genes=like.columns, label=like.label, label_may_miss=True, **like.options)
     table = read_numbers(source, options)
     table.kind = like.kind

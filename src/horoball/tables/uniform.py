@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from horoball.plugins import one_of
-from horoball.tables.anndata import cell_table, is_cells
+from horoball.tables.anndata import is_cells, read_cells
 from horoball.tables.cell_values import gap_numbers
 from horoball.tables.formats import find_reader, is_file, known_endings
 from horoball.tables.frames import frame_of, gives_arrow, numbers_of
@@ -40,7 +40,7 @@ def read_numbers(source: Any, options: ReadOptions = ReadOptions(), *, gaps: boo
 
 
 def _read(source: Any, options: ReadOptions, *, gaps: bool = False) -> Table:
-    label, streamed = options.label, options.streamed
+    streamed = options.streamed
     if isinstance(source, str | Path):
         # What is beyond float32 becomes infinite, and is refused as such; so is every NaN.
         with parsing(source), np.errstate(over="ignore", invalid="ignore"):
@@ -50,7 +50,7 @@ def _read(source: Any, options: ReadOptions, *, gaps: bool = False) -> Table:
     if streamed is True:
         raise ValueError(f"Only files are streamed, not {type(source).__name__}. Write a .parquet file first.")
     if is_cells(source):
-        return _checked(cell_table(source, label=label, label_may_miss=options.label_may_miss), "The AnnData")
+        return _checked(read_cells(source, options), "The AnnData")
     if not hasattr(source, "columns") and not gives_arrow(source):
         _refuse_label(f"The {type(source).__name__}", options)
     if hasattr(source, "tocsr"):

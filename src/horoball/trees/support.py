@@ -88,7 +88,7 @@ class Branches:
             back, part = self._in(merges, leaves)
             found += back
             asked += part
-        if not asked.any():
+        if len(asked) and not asked.any():
             raise ValueError("Support expects at least one replicate.")
         return found / np.maximum(asked, 1)
 
