@@ -2,7 +2,9 @@
 
 Nothing can be held out of a graph without a leak (see `horoball.graphs.evaluation`), and nothing has to be: the
 evidence lower bound of the whole graph already weighs what a model explains against what it has to know for it. All
-models have the same steps and number of parameters.
+models have the same steps and number of parameters. They are compared by the bound that they were trained for, whose
+divergence has the weight β: at another weight, a taxonomy's deep nodes, which curved models place far out where β is
+small, would count against them.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ class Tried(NamedTuple):
     """A curvature, and what came of it."""
 
     c: float  # minus the curvature
-    bound: float  # evidence lower bound in nats a node, the mean over draws
+    bound: float  # in nats a node, the mean over draws: the evidence lower bound where β is 1
     gain: float  # over the first of the curvatures
     error: float  # standard error of the gain, over draws
 
@@ -77,9 +79,9 @@ def choose_curvature(
 
 @torch.no_grad()
 def _bounds(run: GraphRun) -> np.ndarray:
-    """The evidence lower bound in nats a node, with β = 1, for each of some draws."""
-    config = run.record.training.replace(beta=1.0)
-    objective, source = GraphObjective(run.model, run.graph, config), PairSource(run.graph, run.record.non_edges)
+    """The bound in nats a node, with the weight of the divergence that the model was trained with, of some draws."""
+    objective = GraphObjective(run.model, run.graph, run.record.training)
+    source = PairSource(run.graph, run.record.non_edges)
     found = []
     for seed in range(_DRAWS):
         (batch,) = source.batches(Order(len(run.graph.edges), seed))

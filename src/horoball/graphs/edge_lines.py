@@ -44,26 +44,20 @@ def refuse_triples(rows: Iterable[Sequence[Any]], where: str) -> None:
 
 def _is_fact(row: Sequence[str]) -> bool:
     """Whether the middle is a word, and the last another, or a number as the first is."""
-    if len(row) != 3 or _number(row[1]):
+    if len(row) != 3 or _is_number(row[1]):
         return False
-    return (_number(row[0]) and _number(row[2])) or not _VALUE.match(row[2])
-
-
-def _number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
+    return (_is_number(row[0]) and _is_number(row[2])) or not _VALUE.match(row[2])
 
 
 _LOG = logging.getLogger("horoball")
 _NAMES = (  # of columns that hold ends
-    ("source", "target"), ("from", "to"), ("src", "dst"), ("u", "v"), ("head", "tail"), ("subject", "object")
+    ("source", "target"), ("from", "to"), ("src", "dst"), ("u", "v"), ("head", "tail"), ("subject", "object"),
+    ("child", "parent"), ("descendant", "ancestor"), ("hyponym", "hypernym"),
 )  # fmt: skip
 _BEFORE = re.compile(rb"(?:[ \t]*(?:[#%].*)?\n)*(?:[ \t]*[#%].*\Z)?")  # lines before the edges: comments, empty lines
 _MARKED = re.compile(rb"^[ \t]*[#%].*", re.MULTILINE)
 _ZERO = re.compile(rb"(?<![\w.])0[0-9xX]")
+_QUOTED_FIRST = re.compile(rb'\s*"(?:[^"]|"")*"\s*,')
 _ZERO_FIRST = "^[+-]?0[0-9xX]"
 _AFTER_TWO = re.compile(rb"^(\S+ \S+) .*$", re.MULTILINE)
 
@@ -176,12 +170,23 @@ class EdgeLines:
         )
 
     def _delimiter(self, data: bytes) -> str:
-        """A tab if it is in every line, since names may hold blanks then; a comma if the first line has no blank."""
+        """A tab if it is in every line, since names may hold blanks then; a comma if the first name has no blank.
+
+        What may be names with blanks between commas or quotes is refused: blanks would cut them up.
+        """
         first = data.split(b"\n", 1)[0]
         tabs = first.count(b"\t")
         if tabs and data.count(b"\t") == tabs * (data.count(b"\n") + 1):
             return "\t"
-        return "," if b"," in first and not first.split(b",")[0].strip().count(b" ") else " "
+        if _QUOTED_FIRST.match(first) or (b"," in first and not first.split(b",")[0].strip().count(b" ")):
+            return ","
+        quoted, last = first.lstrip().startswith(b'"'), first.rpartition(b",")[2]
+        if quoted or (b"," in first and b"{" not in first and not _is_number(last.decode(errors="replace"))):
+            raise ValueError(
+                f"{self.path}: {first[:40].decode(errors='replace')!r} may have blanks between its ids or in them. "
+                "Name the file .csv if commas are between them, .tsv if tabs are; ids in lines with blanks have none."
+            )
+        return " "
 
     def _fields(self, line: bytes) -> list[str]:
         text = line.decode(errors="replace")

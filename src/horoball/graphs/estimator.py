@@ -55,7 +55,7 @@ class PoincareGraphVAE(ShownInNotebooks, BaseEstimator, OnHub):
         n_components: Dimension of the ball. 2 or 3 draw a map; more dimensions hold more of the graph. Useful: 2 to 20.
         c: Minus the curvature of the ball. Larger values leave more room for branches near the rim; 0 is the Euclidean
             model. Useful: 0.1 to 5, "learn" to learn it, starting at 1, or "auto" for 0 or 1, whichever has the better
-            bound: both are fitted, and `tried_` has what each has for it.
+            bound, with `beta` as in training: both are fitted, and `tried_` has what each has for it.
         encoder: "free" learns a posterior for each node; "gcn", the paper's, computes it by two graph convolutions;
             "auto" is "gcn" for nodes with features and "free" otherwise.
         edges: Edge probability as a function of distance: "fermi_dirac", with learned radius and temperature, or
@@ -216,7 +216,7 @@ class PoincareGraphVAE(ShownInNotebooks, BaseEstimator, OnHub):
         """Place nodes that were not in the fit, by their edges to known nodes, which stay where they are.
 
         `embedding_`, `nodes_` and `graph_` then end with the new nodes. Nodes need names, and the model the encoder
-        "free".
+        "free". A warning names edges that find no room, such as those to parents far apart.
 
         Args:
             edges: Pairs of a new and a known node by name, (child, parent) if the model is directed. Of a taxonomy, one
@@ -397,6 +397,7 @@ class PoincareGraphVAE(ShownInNotebooks, BaseEstimator, OnHub):
         """Read a model back from a folder that `save` or `horoball graph fit` wrote."""
         run = GraphRun.load(located(folder))
         options = stored_options(run.record)
+        options["random_state"] = options["seed"]
         params = {name: options[name] for name in cls._get_param_names() if name in options}
         estimator = cls(options["d"], non_edges=run.record.non_edges, **params)
         estimator._take(run)

@@ -179,7 +179,7 @@ def training_for(encoder: str, *, directed: bool = False, transitive: bool = Fal
     """
     given = {name: value for name, value in changes.items() if value is not None}
     free = TAXONOMY_TRAINING if transitive else DIRECTED_TRAINING if directed else FREE_TRAINING
-    return (PAPER_TRAINING if encoder == "gcn" else free).replace(**given)
+    return (PAPER_TRAINING.replace(beta=free.beta) if encoder == "gcn" else free).replace(**given)
 
 
 def fit_graph(

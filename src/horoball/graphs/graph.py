@@ -156,7 +156,8 @@ class Graph:
         if self.names is not None:
             asked = asked.astype(str)
         elif asked.dtype.kind not in "iu":
-            raise ValueError(f"The nodes are the numbers 0 to {self.nodes - 1}, got {asked.dtype}.")
+            shown = asked.ravel()[:1].tolist()
+            raise ValueError(f"The nodes are the numbers 0 to {self.nodes - 1}, got {str(*shown)!r}.")
         order = np.argsort(known, kind="stable")
         number: np.ndarray = order[np.searchsorted(known, asked, sorter=order).clip(max=self.nodes - 1)]
         unknown = known[number] != asked

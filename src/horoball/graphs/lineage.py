@@ -5,7 +5,9 @@ Nodes that a model was not trained on are placed by their edges to known nodes, 
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
+from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,6 +20,8 @@ from horoball.graphs.growth import place_beside
 from horoball.graphs.model import FreeEncoder, GraphVAE
 from horoball.graphs.predictive import EdgeProbability
 from horoball.graphs.run import GraphRun
+from horoball.tables.cell_values import is_missing
+from horoball.tables.schema import some_names
 
 _LIKELY = 0.5  # probability from which a relation counts as one
 _MANY = 256  # ancestors that are compared with each other; of more, the farther from the origin are the more special
@@ -73,6 +77,8 @@ class Lineage:
             node: The child.
             k: How many.
         """
+        if isinstance(k, bool) or not isinstance(k, Integral) or k < 1:
+            raise ValueError(f"k is how many parents, a whole number from 1 on, got {k!r}.")
         p = self.above(torch.tensor([node]))[0]
         rank = p.clone()
         if self.transitive:
@@ -163,7 +169,9 @@ def add_nodes(run: GraphRun, edges: Iterable[tuple[Any, Any]], *, steps: int = 2
     """
     if not isinstance(run.model.encoder, FreeEncoder):
         raise ValueError('Nodes can be added to models with encoder="free". Fit the graph with the new nodes again.')
-    graph = _extended(run.graph, list(edges), transitive=run.record.model.transitive)
+    if isinstance(steps, bool) or not isinstance(steps, Integral) or steps < 1:
+        raise ValueError(f"steps is a whole number from 1 on, got {steps!r}.")
+    graph, stated = _extended(run.graph, list(edges), transitive=run.record.model.transitive)
     known = run.graph.nodes
     ends = [
         pairs[(pairs[:, 0] >= known) & (pairs[:, 1] < known)] - torch.tensor([known, 0])
@@ -175,7 +183,26 @@ def add_nodes(run: GraphRun, edges: Iterable[tuple[Any, Any]], *, steps: int = 2
     weights = run.model.state_dict()
     for name, rows in (("encoder.loc", loc), ("encoder.raw_scale", raw)):
         weights[name] = torch.cat((weights[name], rows))
-    return _with_weights(run, graph, weights)
+    grown = _with_weights(run, graph, weights)
+    if graph.directed:
+        _warn_of_lost(grown, stated)
+    return grown
+
+
+def _warn_of_lost(run: GraphRun, stated: Tensor) -> None:
+    """Name edges of new nodes that the places of the known ones leave no room for."""
+    probability = EdgeProbability(run)
+    down, up = probability.of(stated), probability.of(stated.flip(1))
+    lost = ((down < _LIKELY) | (up >= _LIKELY)).nonzero()[:, 0]
+    if len(lost):
+        names: Any = run.graph.names
+        shown = [f"{names[i]} below {names[j]} ({p:.2f})" for (i, j), p in zip(stated[lost], down[lost], strict=True)]
+        warnings.warn(
+            f"{len(lost)} of {len(stated)} edges of the new nodes are not held: {some_names(shown)}. They are below a "
+            "probability of one half, or go both ways. Known nodes stay where they are, which leaves no room below "
+            "parents far apart, nor above a root: fit the graph with the new nodes.",
+            stacklevel=4,
+        )
 
 
 def remove_nodes(run: GraphRun, names: Iterable[Any]) -> GraphRun:
@@ -227,8 +254,8 @@ def _with_weights(run: GraphRun, graph: Graph, weights: dict[str, Tensor]) -> Gr
     return run.grown(model.eval(), graph)
 
 
-def _extended(graph: Graph, pairs: list[tuple[Any, Any]], *, transitive: bool) -> Graph:
-    """The graph with new nodes behind the known ones."""
+def _extended(graph: Graph, pairs: list[tuple[Any, Any]], *, transitive: bool) -> tuple[Graph, Tensor]:
+    """The graph with new nodes behind the known ones, and the pairs by number."""
     if not pairs or any(len(pair) != 2 for pair in pairs):
         raise ValueError(f"add_nodes expects pairs of a new and a known node, got {pairs[:1]}.")
     if graph.names is None:
@@ -236,12 +263,14 @@ def _extended(graph: Graph, pairs: list[tuple[Any, Any]], *, transitive: bool) -
     number = {name: i for i, name in enumerate(graph.names.tolist())}
     known, edges = graph.nodes, []
     for pair in pairs:
+        if any(is_missing(end) or not str(end).strip() for end in pair):
+            raise ValueError(f"A node id is missing in {tuple(pair)}: None, NaN or an empty text.")
         ends = [number.setdefault(str(end), len(number)) for end in pair]
         if (ends[0] < known) == (ends[1] < known):
             raise ValueError(f"Each edge joins a new node to a known one, got {tuple(pair)}.")
         edges.append(ends)
     names = np.array(list(number))
-    added = torch.tensor(edges)
+    stated = added = torch.tensor(edges)
     if transitive and bool((added[:, 1] < known).all()):
         # Only leaves are new, and the ancestors of their parents are known: the rest is closed as it is.
         parents = Graph.of(added, len(names), directed=True).relation()[known:, :known]
@@ -249,4 +278,14 @@ def _extended(graph: Graph, pairs: list[tuple[Any, Any]], *, transitive: bool) -
         added = torch.cat((added, torch.from_numpy(np.stack((leaf + known, ancestor), 1).astype(np.int64))))
         transitive = False
     larger = Graph.of(torch.cat((graph.edges, added)), len(names), names, directed=graph.directed)
-    return transitive_closure(larger) if transitive else larger
+    if not transitive:
+        return larger, stated
+    closure = transitive_closure(larger)
+    old = closure.edges[(closure.edges < known).all(1)]
+    if len(old) > len(graph.edges):
+        child, parent = names[old[~graph.holds(old)][0].numpy()].tolist()
+        raise ValueError(
+            f"The new nodes would put {child!r} below {parent!r}. Both are known, and stay where they are: fit the "
+            "graph with the new nodes."
+        )
+    return closure, stated

@@ -50,8 +50,9 @@ class EdgeProbability:
 
     @torch.no_grad()
     def of(self, pairs: Tensor) -> Tensor:
-        """p(A_ij = 1) of pairs of nodes, shape (pairs,)."""
+        """p(A_ij = 1) of pairs of nodes, shape (pairs,); 0 of a node with itself."""
         p = self.model.edge_probability(self.z, pairs)
+        p[pairs[:, 0] == pairs[:, 1]] = 0.0
         possible = (p >= _POSSIBLE).nonzero()[:, 0]
         p[possible] = self._averaged(pairs[possible])
         return p

@@ -158,10 +158,10 @@ def read_graph(source: Any, features: Any = None, *, directed: bool = False, com
     """A graph from a source; weights, self-loops and repeated edges are left out, and the log says so.
 
     - a path or URL, also with `.gz`: `.csv`, `.tsv` and `.parquet` (columns source and target, from and to, src and
-      dst, u and v, head and tail, subject and object, or the first two unless they are facts (head, relation, tail)
-      without such names), a saved scipy sparse adjacency (`.npz`), Matrix Market, an array of pairs
-      (`.npy`), and anything else as lines of two ids; lines before the first edge that begin with # or % are
-      comments;
+      dst, u and v, head and tail, subject and object, child and parent, descendant and ancestor, hyponym and hypernym,
+      or the first two unless they are facts (head, relation, tail) without such names), a saved scipy sparse adjacency
+      (`.npz`), Matrix Market, an array of pairs (`.npy`), and anything else as lines of two ids; lines before the first
+      edge that begin with # or % are comments;
     - a networkx graph, a `Data` of PyTorch Geometric with its features, a scipy sparse adjacency;
     - pairs of node ids: an integer array or tensor of shape (m, 2), also (2, m) unless m is 2, a list of pairs of
       anything hashable, also with a weight, a pandas or polars data frame;
@@ -244,6 +244,12 @@ def _of_matrix(matrix: Any, where: str, directed: bool) -> Graph:
         raise ValueError(
             f"{where} has shape {matrix.shape}. Expected a square matrix, a row and a column for each node."
         )
+    values = matrix.data if hasattr(matrix, "data") else np.empty(0)
+    if values.dtype.kind == "f" and np.isnan(values).any():
+        raise ValueError(
+            f"{where} has {int(np.isnan(values).sum()):,} missing values (NaN). Where there is no edge, 0 is expected: "
+            "fill them, as by frame.fillna(0)."
+        )
     joined = scipy.sparse.csr_array(matrix != 0)
     if directed:
         return Graph.of(np.stack(joined.nonzero(), 1).astype(np.int64), matrix.shape[0], directed=True)
@@ -297,6 +303,8 @@ def _of_data(data: Any, where: str, directed: bool) -> Graph:
 
 
 def _of_networkx(source: Any, directed: bool) -> Graph:
+    if directed and not source.is_directed():
+        raise ValueError("The networkx graph has no directions. Make it a DiGraph, with edges from child to parent.")
     number, names = number_hashables(source.nodes)
     if source.is_directed() and not directed:
         _LOG.info("The directed graph was taken as undirected.")
