@@ -120,8 +120,10 @@ def test_what_is_no_table_of_rows_is_refused() -> None:
         tree(masked)
     with pytest.raises(ValueError, match="Masks are not read"):
         branches(tree(masked.data, draws=0), masked)
-    with pytest.raises(ValueError, match="finite"):
+    with pytest.raises(ValueError, match="Row 0, counted from 0, holds no value at all, and so do 4 others"):
         tree(np.full((5, 3), np.nan))
+    with pytest.raises(ValueError, match="Row 4 holds an infinite number"):
+        tree(np.diag([1.0, 1.0, 1.0, 1.0, np.inf]))
     with pytest.raises(ValueError, match="shape"):
         tree(np.zeros(5))
     with pytest.raises(ValueError, match="All rows are the same"):

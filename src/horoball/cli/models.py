@@ -39,7 +39,7 @@ from horoball.cli.arguments import (
 )
 from horoball.cli.console import app, bar, command_line, console, log_to_console, print_table, reports_errors, say
 from horoball.cli.fit import say_columns, show_run
-from horoball.options import FitOptions, given
+from horoball.options import FitOptions, ReadingOptions, given
 
 if TYPE_CHECKING:
     from horoball.viewer.disc import View
@@ -296,6 +296,8 @@ def view(
     keep: Annotated[
         Path | None, typer.Option("--run", help="Of data alone: the folder to keep the fitted model in.", **IS_PATH)
     ] = None,
+    columns: Columns = None,
+    drop: Drop = None,
     na: Na = None,
     title: Annotated[str | None, typer.Option(help="Title of the page; default: the name of the file.")] = None,
     device: Device = None,
@@ -317,12 +319,13 @@ def view(
     check_outputs(output, force=force, reads=[path, names], run=fitted, command="view")
     check_page(output)
     if data is None:
-        with _fitted_to(
-            path, keep, label=label, ids=id_, na=gap_words(na), device=device, seed=seed, quiet=quiet
-        ) as folder:
+        how = reading(TableKind.auto, id_, na, None, columns, drop or "")
+        with _fitted_to(path, keep, how, label=label, device=device, seed=seed, quiet=quiet) as folder:
             page = _page(folder, path, **options)
-    elif label is not None or id_ is not None or keep is not None:
-        raise ValueError("--label, --id and --run are for data alone: a run knows how its rows are read.")
+    elif any(given is not None for given in (label, id_, keep, columns, drop)):
+        raise ValueError(
+            "--label, --id, --run, --columns and --drop are for data alone: a run knows how its rows are read."
+        )
     else:
         page = _page(given_path(run), path, **options)
     save_page(page, output, "view")
@@ -333,10 +336,9 @@ def view(
 def _fitted_to(
     data: str,
     keep: Path | None,
+    how: ReadingOptions,
     *,
     label: str | None,
-    ids: str | None,
-    na: Sequence[str],
     device: str | None,
     seed: int,
     quiet: bool,
@@ -355,13 +357,13 @@ def _fitted_to(
         folder = keep or Path(stack.enter_context(TemporaryDirectory(prefix="horoball-"))) / "run"
         stack.enter_context(only_run(folder if folder.is_dir() else None))
         check_output_dir(folder, resume=False)
-        table = read(data, label, ids=ids, na=na)
+        table = read(data, label, **how)
         say_columns(table)
         asked: FitOptions = {"device": device, "seed": seed}
         model, config = table_fit(table, **given(asked))
         try:
             progress = Silent() if quiet else shown(console)
-            train(table, model, config, folder, label=label, ids=ids, progress=progress)
+            train(table, model, config, folder, label=label, ids=how["ids"], progress=progress)
         except Interrupted as stopped:
             again = command_line("horoball", "fit", data, "-o", folder, "--resume")
             raise KeyboardInterrupt(f"{stopped} {f'Resume with: {again}' if keep else 'Nothing was kept.'}") from None
@@ -458,6 +460,8 @@ def report(
     ] = False,
     kind: Kind = TableKind.auto,
     column: VectorColumn = None,
+    columns: Columns = None,
+    drop: Drop = None,
     force: Force = False,
 ) -> None:
     """Is the table hierarchical, and did geometry help? One HTML file, and its numbers as JSON beside it.
@@ -478,7 +482,7 @@ def report(
 
     check_page(output)
     check_files((output, numbers_of(output)), reads=[data], replace=force or is_report(output))
-    table = read(data, label, **reading(kind, id_, na, column))
+    table = read(data, label, **reading(kind, id_, na, column, columns, drop or ""))
     checked = check_table(table)
     for line in str(checked).splitlines()[:-1]:  # the last says what to do next, which is this
         say(line)

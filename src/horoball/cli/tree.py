@@ -10,8 +10,10 @@ import typer
 
 from horoball.cli.arguments import (
     IS_PATH,
+    Columns,
     Data,
     Device,
+    Drop,
     Force,
     Id,
     Kind,
@@ -78,6 +80,8 @@ def tree(
     ] = None,
     kind: Kind = TableKind.auto,
     column: VectorColumn = None,
+    columns: Columns = None,
+    drop: Drop = None,
     root: Root = "center",
     method: Annotated[
         str,
@@ -131,7 +135,7 @@ def tree(
     from horoball.trees.language_model import namer as namer_at
     from horoball.vae.files import ENDINGS, check_tree_ending, write_tree
     from horoball.vae.run import Run
-    from horoball.vae.tree import places_of, save_places, table_taxonomy, table_tree
+    from horoball.vae.tree import PLACES, places_of, save_places, table_taxonomy, table_tree
     from horoball.viewer.disc import view_tree
     from horoball.viewer.run import view_run
 
@@ -146,9 +150,11 @@ def tree(
     if fitted is None:
         if source != "auto":
             raise ValueError("--source chooses between columns and a model. Give the folder of a run first.")
-        table = read(path, label, **reading(kind, id_, na, column))
-    elif label is not None or column is not None or kind is not TableKind.auto:
-        raise ValueError("--label, --kind and --column are for data alone: a run knows how its rows are read.")
+        table = read(path, label, **reading(kind, id_, na, column, columns, drop or ""))
+    elif any(given is not None for given in (label, column, columns, drop)) or kind is not TableKind.auto:
+        raise ValueError(
+            "--label, --kind, --column, --columns and --drop are for data alone: a run knows how its rows are read."
+        )
     else:
         table = fitted.read(path, id_, na=gap_words(na))
     labels = table.read_labels() if by_label else None
@@ -175,6 +181,8 @@ def tree(
         if (made.levels < 0).all():
             less = "" if groups else " --levels 5,20 takes less sure ones."
             say(f"No branch is sure enough for a group, and none are kept for `horoball place`.{less}")
+            if folder is not None:
+                (folder / PLACES).unlink(missing_ok=True)  # those of another tree
         elif fitted is not None and folder is not None:
             save_places(places_of(fitted, table, made, seed=seed), fitted, folder)
     shown = found.collapse(support) if support else found
@@ -184,9 +192,9 @@ def tree(
             write_tree(drawn, file, names=names, id_column=table.name_column, groups=made)
         elif fitted is None:  # there is no map beside the tree
             told_labels = table.read_labels()
-            columns = None if told_labels is None else {label or "label": told_labels}
+            colors = None if told_labels is None else {label or "label": told_labels}
             of_rows = made.names if (made.levels >= 0).any() else ()
-            page = view_tree(shown, columns, called, rows=table, title=title_of(path), levels=of_rows)
+            page = view_tree(shown, colors, called, rows=table, title=title_of(path), levels=of_rows)
             save_page(page, file, "tree")
         else:
             called_groups = made.names if levels is not None or text is not None else ()

@@ -65,6 +65,8 @@ def _months_and_weekdays(days: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 _LIKE_A_DATE = r"^\d{1,4}[-./]\d{1,2}[-./]\d{1,4}([ T]\d{1,2}:\d{2}(:\d{2})?)?$"
+_SHORT_YEAR = r"^\d{1,2}[-./]\d{1,2}[-./]\d{1,2}([ T]\d{1,2}:\d{2}(:\d{2})?)?$"
+_FIRST_YEAR = 1000
 _FORMATS = ("%Y-%m-%d", "%d.%m.%Y", "%m/%d/%Y", "%d/%m/%Y", "%Y/%m/%d", "%d-%m-%Y")
 _log = logging.getLogger("horoball")
 _LOOKED_AT = 20  # cells that tell whether a column of text is looked at as one of dates
@@ -110,6 +112,12 @@ def parse_dates(column: Any, name: str = "") -> Any:
                         name[:40], there[0].as_py()[:40], found.drop_null()[0].as_py().strftime("%Y-%m-%d"),
                     )  # fmt: skip
                 return found.cast(pa.date32()) if not clock else found
+    if pc.all(pc.match_substring_regex(there, _SHORT_YEAR)).as_py():
+        _log.warning(
+            "Dates: column %r has years of two digits, such as %r, which do not say the century, nor which of the "
+            "numbers is the year. It is taken as text; write dates as 2026-12-31.",
+            name[:40], there[0].as_py()[:40],
+        )  # fmt: skip
     return None
 
 
@@ -171,6 +179,7 @@ def _strptime(column: Any, day: str, clock: str) -> Any:
     import pyarrow.compute as pc
 
     found = pc.strptime(column, format=day + clock, unit="s", error_is_null=True)
+    found = pc.if_else(pc.less(pc.year(found), _FIRST_YEAR), None, found)  # two digits are no year of the first century
     if found.null_count == len(found):
         return found
     late = day.replace(".", "[.]").replace("%d", "(29|30|31)").replace("%m", r"\d+").replace("%Y", r"\d+")

@@ -122,6 +122,8 @@ def frame_of(source: Any, aside: Sequence[str] = (), gaps: Sequence[str] = ()) -
         return pa.table([pa.array(column) for column in source.T], names=[f"x{i}" for i in range(source.shape[1])])
     try:
         if type(source).__module__.startswith("pandas."):
+            if not hasattr(source, "columns"):
+                raise TypeError(f"A {type(source).__name__} is one column. Give a data frame: series.to_frame().")
             named = source.rename(columns=str)
             return _dated(_of_pandas(named, gaps), gaps)
         if hasattr(source, "__arrow_c_stream__"):
@@ -156,6 +158,8 @@ def _of_pandas(frame: Any, gaps: Sequence[str]) -> Any:
     """A data frame; columns of objects that are of several types are read as cells of a spreadsheet are."""
     import pyarrow as pa
 
+    if not frame.columns.is_unique:  # who reads it says which names are meant
+        return _of_pandas(frame.set_axis(range(frame.shape[1]), axis=1), gaps).rename_columns(list(frame.columns))
     try:
         return pa.Table.from_pandas(frame, preserve_index=False).replace_schema_metadata()
     except (pa.ArrowInvalid, pa.ArrowTypeError):

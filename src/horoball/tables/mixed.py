@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +59,7 @@ def read_columns(
     where = path or f"The {type(source).__name__}"
     if path is not None and is_parquet(path):
         return _read_parquet(path, options, kinds, drop, apart=apart)
-    with parsing(path or where):
+    with nullcontext() if path is None else parsing(path):
         frame = frame_of(source, [name for name in (options.label, options.ids) if name is not None], options.na)
     names = list(frame.column_names)
     if len(names) > _WIDE and not kinds and not apart:
@@ -156,7 +157,7 @@ def read_fitted(source: Any, schema: Schema, options: ReadOptions) -> Table:
     x = source if isinstance(source, np.ndarray) or held is None else _dense(held)
     if x is None:
         raise ValueError(f"{where} has no named columns, but the model was fitted to columns of several kinds.")
-    with parsing(path or where):
+    with nullcontext() if path is None else parsing(path):
         frame = frame_of(x, [name for name in (options.label, options.ids) if name is not None], options.na)
     if not named:
         frame = _named(frame, schema, where)

@@ -183,7 +183,20 @@ def _read(
         raise ValueError(f"Kinds of columns are those of mixed tables; rows of {kind} have columns that are alike.")
     table = read_numbers(source, options._replace(drop=drop))
     table.kind = kind
+    if kind == "counts":
+        _check_counts(table, where)
     return table
+
+
+def _check_counts(table: Table, where: str) -> None:
+    """Refuse what was never counted, where rows are said to be counts."""
+    from horoball.tables.scaling import summarize  # which only these need
+
+    found = summarize(table)
+    low = float(found.low.min())
+    if not found.whole or low < 0:
+        shown = low if low < 0 else found.odd
+        raise ValueError(f"Counts are whole numbers from 0 on, and {where} holds {shown:g}. Leave the kind out.")
 
 
 def _read_like(source: Any, like: Reading, ids: str | None, na: Sequence[str]) -> Table:

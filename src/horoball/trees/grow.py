@@ -102,8 +102,15 @@ def tree(
     points = x.detach().cpu().double().numpy() if isinstance(x, Tensor) else np.asarray(x, np.float64)
     if points.ndim != 2 or len(points) < 3:
         raise ValueError(f"tree expects rows of shape (n, columns) with n >= 3, got shape {points.shape}.")
-    if np.isinf(points).any() or np.isnan(points).all(1).any():
-        raise ValueError("tree expects finite numbers, or NaN for gaps, and at least one number in every row.")
+    if np.isinf(points).any():
+        row = int(np.isinf(points).any(1).argmax())
+        raise ValueError(f"Row {row} holds an infinite number. A tree expects finite ones, or NaN for gaps.")
+    if len(blank := np.flatnonzero(np.isnan(points).all(1))):
+        more = f", and so do {len(blank) - 1:,} others" if len(blank) > 1 else ""
+        raise ValueError(
+            f"Row {blank[0]}, counted from 0, holds no value at all{more}: nothing says where it belongs. Drop such "
+            "rows first."
+        )
     known, name = ~np.isnan(points).all(0), "columns"
     points, of = (
         points[:, known],

@@ -663,6 +663,8 @@ class PoincareVAE(ClassNamePrefixFeaturesOutMixin, TransformerMixin, TakesRows, 
             from horoball.vae.tree import save_places
 
             save_places(self.places_, run, folder)
+        else:
+            (folder / PLACES).unlink(missing_ok=True)  # groups of another model
 
     @classmethod
     def load(cls, folder: str | Path) -> Self:

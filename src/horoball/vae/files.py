@@ -81,10 +81,11 @@ def embed_file(run: Run, table: Table, path: Path, first: int = 0, of: Callable[
         names = pa.array(names)
     kind = pa.int64() if names is None else names.type
     numbers = [*(f"z{i}" for i in range(d)), "radius", "scale"]
-    schema = pa.schema([(table.name_column, kind), *((name, pa.float64()) for name in numbers)])
+    id_column = own_name(table.name_column, numbers)
+    schema = pa.schema([(id_column, kind), *((name, pa.float64()) for name in numbers)])
     rows = 0
     # A dictionary of numbers that hardly repeat takes a third of the time, and saves nothing.
-    dictionaries: list[str] = [] if names is None else [table.name_column]
+    dictionaries: list[str] = [] if names is None else [id_column]
     with _writer(path, schema, dictionaries, of) as write:
         for block in _joined(run.coordinates(table, first), _GROUP):
             end = rows + len(block)
@@ -202,7 +203,7 @@ def embed_folder(
     def write(shard: Table, path: Path, first: int, of: Callable[[], str]) -> int:
         return embed_file(run, shard, path, first, of)
 
-    about = {"model": _digest(run)}
+    about = {"model": run.identity}
     return _write_parts(write, about, table, folder, ABOUT, rows=rows, rank=rank, ranks=ranks, told=told)
 
 
@@ -275,14 +276,6 @@ def _check(folder: Path, about: dict[str, Any], record: str) -> None:
     for name, which in other.items():
         if there.get(name) != about.get(name):
             raise ValueError(f"{folder} holds {what} {which}. Choose another folder, or remove it.")
-
-
-def _digest(run: Run) -> str:
-    """Of the weights and the scaling."""
-    tensors = dict(run.model.state_dict())
-    if run.scaler is not None:
-        tensors |= run.scaler.tensors()
-    return tensors_digest(tensors)
 
 
 def _is_there(path: Path, rows: int, part: str) -> bool:
@@ -387,7 +380,7 @@ def place_folder(
     arrays |= {"typical": placer.typical} if len(placer.typical) else {}
     about = [list(map(float, placer.fitted)), [list(level) for level in placer.names], coverage]
     tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
-    made = {"model": _digest(run), "places": tensors_digest(tensors, json.dumps(about))}
+    made = {"model": run.identity, "places": tensors_digest(tensors, json.dumps(about))}
     return _write_parts(write, made, table, folder, _ABOUT_PLACES, rows=rows, rank=rank, ranks=ranks, told=told)
 
 
@@ -427,7 +420,7 @@ def places_table(
         ids = names.cast(pa.string())
     else:
         ids = pa.array([str(name) for name in names], pa.string())
-    columns: dict[str, Any] = {id_column: ids}
+    columns: dict[str, Any] = {}
     most = placed.path.max(0, initial=-1)
     called = placed.group_names or [[str(at) for at in range(number + 1)] for number in most.tolist()]
     ended = placed.path < 0
@@ -442,7 +435,21 @@ def places_table(
     steps = placed.depth(threshold)
     last = np.take_along_axis(number, np.maximum(steps - 1, 0)[:, None], 1)[:, 0]
     columns["place"] = every.take(pa.array(last, mask=steps == 0))
-    return pa.table(columns)
+    return pa.table({own_name(id_column, columns): ids} | columns)
+
+
+def own_name(id_column: str, others: Iterable[str]) -> str:
+    """The name of a column of ids beside others, which have none of the same name.
+
+    Example:
+        >>> own_name("name", ["leaf"]), own_name("leaf", ["leaf"])
+        ('name', 'leaf_id')
+    """
+    others = set(others)
+    name = id_column
+    while name in others:
+        name += "_id"
+    return name
 
 
 TREE_ENDINGS = (".nwk", ".newick", ".json", *ENDINGS)
@@ -485,7 +492,7 @@ def _groups(tree: Tree, names: Any, id_column: str, groups: Taxonomy | None) -> 
 
     leaf = np.arange(tree.leaves) if tree.leaf is None else tree.leaf
     rows = pa.array(np.arange(len(leaf)) if names is None else [str(name) for name in names])
-    columns: dict[str, Any] = {id_column: rows, "leaf": pa.array([tree.names[at] for at in leaf])}
+    columns: dict[str, Any] = {"leaf": pa.array([tree.names[at] for at in leaf])}
     if groups is not None:
         levels = zip(groups.groups, groups.levels.T, groups.names, strict=True)
         for level, (described, numbers, called) in enumerate(levels, 1):
@@ -494,4 +501,4 @@ def _groups(tree: Tree, names: Any, id_column: str, groups: Taxonomy | None) -> 
                 number += f"_of_level_{level}"
             columns[f"groups_{number}"] = pa.array(numbers, mask=numbers < 0)
             columns[f"names_{number}"] = pa.array(called, pa.string())
-    return pa.table(columns)
+    return pa.table({own_name(id_column, columns): rows} | columns)

@@ -168,6 +168,7 @@ class Counts(Kind):
     """Whole numbers that were counted, seen as log(1 + x)."""
 
     name = "counts"
+    defaults: ClassVar[dict[str, Any]] = {"likelihood": "negative_binomial"}  # who says that rows are counts is heard
 
     def map_points(self, run: Fitted) -> Callable[[Tensor], Tensor] | None:
         return torch.log1p
@@ -294,8 +295,15 @@ def _number_names(schema: Schema, owners: list[int]) -> list[str]:
         name, levels, circular = feature_of[owner]
         level = place - owners.index(owner) if owners.count(owner) > 1 else len(levels) - 1
         apart = levels and (owners.count(owner) == len(levels) or len(levels) == 2)
-        called.append("" if circular else f"{name} = {levels[level]}" if apart else name)
+        called.append("" if circular else f"{name} = {_level_name(levels[level])}" if apart else name)
     return called
+
+
+def _level_name(level: str) -> str:
+    """A level as it stands in the name of a group: in quotes if it says what a gap or a date does."""
+    from horoball.trees.taxonomy import LATER, MISSING
+
+    return repr(level) if level in (LATER, MISSING) else level
 
 
 _KINDS = {kind.name: kind for kind in (Kind(), Counts(), Cells(), Vectors(), Mixed())}

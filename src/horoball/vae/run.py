@@ -16,7 +16,14 @@ from horoball.distributions.base import drawn_from
 from horoball.distributions.normal import BallNormal
 from horoball.geometry.coordinates import rim_report
 from horoball.geometry.random import generator_for
-from horoball.storage.checkpoint import load_checkpoint, model_tensors, reject_incomplete, save_checkpoint, stored_model
+from horoball.storage.checkpoint import (
+    load_checkpoint,
+    model_tensors,
+    reject_incomplete,
+    save_checkpoint,
+    stored_model,
+    tensors_digest,
+)
 from horoball.storage.stores import located
 from horoball.tables.read import read
 from horoball.tables.scaling import Standardized, Standardizer, stored_scaler
@@ -76,6 +83,11 @@ class Run:
     def kept(self) -> dict[str, float]:
         """Metrics of the epoch whose weights these are: that of the best validation loss, if any, or the last."""
         return min(self.history, key=lambda line: line.get("validation", -line["epoch"]), default={})
+
+    @property
+    def identity(self) -> str:
+        """A digest of the weights and the scaling: files that belong to this model name it."""
+        return tensors_digest(dict(self.model.state_dict()) | ({} if self.scaler is None else self.scaler.tensors()))
 
     @property
     def label(self) -> str | None:

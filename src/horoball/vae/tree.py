@@ -203,7 +203,7 @@ def save_places(placer: Placer, run: Run, folder: Path) -> None:
     arrays = {"points": placer.points, "levels": placer.levels, "held": placer.held, "limits": placer.limits}
     arrays["typical"] = placer.typical
     fitted = [float(number) for number in placer.fitted]
-    state = {"fitted": fitted, "names": [list(level) for level in placer.names], "run": run.digest}
+    state = {"fitted": fitted, "names": [list(level) for level in placer.names], "model": run.identity}
     save_checkpoint(located(folder) / PLACES, {name: torch.from_numpy(array) for name, array in arrays.items()}, state)
 
 
@@ -220,8 +220,9 @@ def load_places(folder: Path, run: Run) -> Placer:
         )
     tensors, state = load_checkpoint(path)
     with reject_incomplete(path, "does not hold whole groups"):
-        if state["run"] != run.digest:
-            raise ValueError("it belongs to another run.")
+        # Of an earlier version it names the run, if a command made it.
+        if state["model"] != run.identity if "model" in state else state["run"] != run.digest:
+            raise ValueError("it belongs to another model.")
         points, levels = tensors["points"], tensors["levels"]
         if points.dtype != torch.float32 or levels.dtype != torch.int64 or not bool(points.isfinite().all()):
             raise ValueError("its points are not finite numbers in float32, or its groups no whole numbers.")
