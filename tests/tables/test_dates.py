@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+import torch
 
 from horoball.tables.encoding import odd_dates, parse_dates
 from horoball.tables.read import Reading, read
@@ -109,3 +110,26 @@ def test_a_column_that_begins_with_gaps_is_looked_at_whole() -> None:
 def test_each_text_is_counted() -> None:
     found = odd_dates(pa.chunked_array([["2024-01-31"] * 30, ["x", "y", "x", None]]))
     assert [(cell.text, cell.row, cell.times) for cell in found] == [("x", 30, 2), ("y", 31, 1)]
+
+
+@pytest.mark.parametrize("pattern", ["%Y-%m-%d", "%d.%m.%Y", "%Y-%m-%d %H:%M"])
+def test_dates_as_text_in_parquet_are_those_of_a_frame(pattern: str, tmp_path: Path) -> None:
+    day = pd.Timestamp("2024-01-01") + pd.to_timedelta(np.arange(60) * 11, unit="h")
+    frame = pd.DataFrame({"day": day.strftime(pattern), "x": np.random.default_rng(0).normal(size=60)})
+    frame.loc[7, "day"] = None
+    frame.to_parquet(tmp_path / "rows.parquet", row_group_size=13)
+    held, read_back = read(frame), read(tmp_path / "rows.parquet")
+    assert held.schema is not None
+    assert read_back.schema is not None
+    assert read_back.schema.lines() == held.schema.lines()
+    assert "date" in held.schema.lines()[0]
+    rows = [torch.cat(list(table.blocks())) for table in (held, read_back)]
+    torch.testing.assert_close(*rows, equal_nan=True)
+
+
+def test_a_word_among_dates_is_named_in_parquet_too(tmp_path: Path) -> None:
+    day = (pd.Timestamp("2024-01-01") + pd.to_timedelta(np.arange(60), unit="D")).strftime("%Y-%m-%d").to_series()
+    day.iloc[3] = "soon"
+    pd.DataFrame({"day": day.to_numpy(), "x": np.arange(60) / 7}).to_parquet(tmp_path / "rows.parquet")
+    with pytest.raises(ValueError, match="'soon'"):
+        read(tmp_path / "rows.parquet")

@@ -115,9 +115,9 @@ def frame_of(source: Any, aside: Sequence[str] = (), gaps: Sequence[str] = ()) -
         # Buffers of a Feather file are used as they lie, so that a damaged offset would end the process; and text of
         # JSON lines need not be UTF-8.
         frame.validate(full=True)
-        return _dated(frame, gaps)
+        return with_dates(frame, gaps)
     if isinstance(source, pa.Table):
-        return _dated(source, gaps)
+        return with_dates(source, gaps)
     if isinstance(source, np.ndarray):
         return pa.table([pa.array(column) for column in source.T], names=[f"x{i}" for i in range(source.shape[1])])
     try:
@@ -125,12 +125,12 @@ def frame_of(source: Any, aside: Sequence[str] = (), gaps: Sequence[str] = ()) -
             if not hasattr(source, "columns"):
                 raise TypeError(f"A {type(source).__name__} is one column. Give a data frame: series.to_frame().")
             named = source.rename(columns=str)
-            return _dated(_of_pandas(named, gaps), gaps)
+            return with_dates(_of_pandas(named, gaps), gaps)
         if hasattr(source, "__arrow_c_stream__"):
-            return _dated(pa.table(source), gaps)
+            return with_dates(pa.table(source), gaps)
         if hasattr(source, "to_arrow_table"):  # DuckDB
-            return _dated(source.to_arrow_table(), gaps)
-        return _dated(pa.table(source.to_arrow()), gaps)
+            return with_dates(source.to_arrow_table(), gaps)
+        return with_dates(pa.table(source.to_arrow()), gaps)
     except (pa.ArrowException, AttributeError) as error:
         first = next(iter(str(error).splitlines()), "")[:200]
         raise ValueError(
@@ -282,8 +282,8 @@ def _is_hidden(name: str) -> bool:
     return any(part.startswith((".", "__MACOSX")) for part in PurePath(name).parts)
 
 
-def _dated(frame: Any, gaps: Sequence[str] = ()) -> Any:
-    """The same with text that holds dates made dates, and durations made seconds.
+def with_dates(frame: Any, gaps: Sequence[str] = ()) -> Any:
+    """The same Arrow table with text that holds dates made dates, and durations made seconds.
 
     The table is made once, at the end: to set a column, or to ask a table for its schema, takes as long as it has
     columns.

@@ -16,7 +16,8 @@ import numpy as np
 import torch
 
 from horoball.process import given_memory
-from horoball.tables.encoding import Unseen, encode
+from horoball.tables.cell_values import GAP_WORDS
+from horoball.tables.encoding import Unseen, encode, may_be_dates
 from horoball.tables.formats import is_file, table_reader
 from horoball.tables.limits import Budget, check_widths
 from horoball.tables.numbers import loses_digits, tell_names
@@ -275,18 +276,51 @@ def profile_parquet(
     common = common_schema(schemas, paths, set(chosen))
     files = ParquetFiles(paths, _texts(common), opened)
 
-    def batches() -> Any:
-        for number in range(len(files.paths)):
-            file = files.open(number)
-            for group in range(file.metadata.num_row_groups):
-                with files.reading(number, group):
-                    for batch in file.iter_batches(_BATCH, row_groups=[group], columns=chosen):
-                        yield _typed(batch, kinds)
-
     fields = {field.name: field for field in common}  # looking one up by its name costs as much as listing all
-    schema = pa.schema([fields[name] for name in chosen])
     kinds = {name: fields[name].type for name in chosen}
+    dated = _dates_of_text(files, [name for name in _texts(common) if name in kinds], gaps)
+    fields |= {name: field for name, (field, _) in dated.items()}
+
+    def batches() -> Any:
+        at = 0
+        for batch in _batches(files, chosen):
+            typed, at = _typed(batch, kinds), at + batch.num_rows
+            for name, (_, dates) in dated.items():
+                part = dates.slice(at - batch.num_rows, batch.num_rows).combine_chunks()
+                typed = typed.set_column(chosen.index(name), fields[name], part)
+            yield typed
+
+    schema = pa.schema([fields[name] for name in chosen])
     return list(first.names), profile_batches(schema, batches(), str(path), gaps)
+
+
+def _batches(files: ParquetFiles, columns: list[str]) -> Iterator[Any]:
+    """Some columns of all files, some rows at a time."""
+    for number in range(len(files.paths)):
+        file = files.open(number)
+        for group in range(file.metadata.num_row_groups):
+            with files.reading(number, group):
+                yield from file.iter_batches(_BATCH, row_groups=[group], columns=columns)
+
+
+def _dates_of_text(files: ParquetFiles, texts: list[str], gaps: Sequence[str]) -> dict[str, tuple[Any, Any]]:
+    """Columns of text that are dates, as in other files: their fields and values. Only those that begin so are read."""
+    import pyarrow as pa
+
+    from horoball.tables.frames import with_dates  # which files of numbers alone do not need
+
+    head = next(_batches(files, texts), None) if texts else None
+    if head is None:
+        return {}
+    words = pa.array((*GAP_WORDS, *gaps))
+    likely = [name for name in texts if may_be_dates(head.column(name).cast(pa.string()), words)]
+    if not likely:
+        return {}
+    parts = [[batch.column(name).cast(pa.string()) for name in likely] for batch in _batches(files, likely)]
+    read = pa.table([pa.chunked_array(each) for each in zip(*parts, strict=True)], names=likely)
+    found = with_dates(read, gaps)
+    told = {name: (found.field(name), found.column(name)) for name in likely}
+    return {name: both for name, both in told.items() if not both[0].equals(read.field(name), check_metadata=True)}
 
 
 def _typed(batch: Any, kinds: Mapping[str, Any]) -> Any:
