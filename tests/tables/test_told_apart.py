@@ -124,3 +124,21 @@ def test_a_tree_of_data_leaves_columns_out(tmp_path: Path) -> None:
     refused = runner.invoke(app, [*words, "--drop", "e", "--force"])
     assert refused.exit_code == 1
     assert "'e'" in refused.output or " e" in refused.output
+
+
+def test_categories_of_numbers_are_categories_in_their_order() -> None:
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(60, 3)), columns=list("abc"))
+    store = np.array([10, 20, 30])[rng.integers(0, 3, 60)]
+    with_store = frame.assign(store=pd.Categorical(store))
+    assert check(with_store).columns[-1].split()[:2] == ["store", "category"]
+    rank = pd.Categorical(np.array([3, 1, 2])[rng.integers(0, 3, 60)], categories=[3, 1, 2], ordered=True)
+    schema = read(frame.assign(rank=rank)).schema
+    assert schema is not None
+    assert schema.used[-1].kind == "ordinal"
+    assert schema.used[-1].levels == ("3", "1", "2")
+    cut = read(frame.assign(cut=pd.cut(frame["a"], 3))).schema
+    assert cut is not None
+    assert cut.used[-1].kind == "ordinal"
+    fitted = model().fit(with_store)
+    np.testing.assert_array_equal(fitted.transform(with_store), fitted.transform(frame.assign(store=store)))

@@ -14,7 +14,7 @@ import numpy as np
 
 from horoball.tables.cell_values import GAP_WORDS, about_odd, decimal_of, is_text_type, text_numbers
 from horoball.tables.delimited import Dialect, find_dialect, parse_text
-from horoball.tables.encoding import may_be_dates, odd_dates, parse_dates, with_odd_dates
+from horoball.tables.encoding import level_text, may_be_dates, odd_dates, parse_dates, with_odd_dates
 from horoball.tables.formats import table_reader
 from horoball.tables.limits import Budget, check_feather, check_held, spend_shared
 from horoball.tables.numbers import refuse_beyond
@@ -124,7 +124,7 @@ def frame_of(source: Any, aside: Sequence[str] = (), gaps: Sequence[str] = ()) -
         if type(source).__module__.startswith("pandas."):
             if not hasattr(source, "columns"):
                 raise TypeError(f"A {type(source).__name__} is one column. Give a data frame: series.to_frame().")
-            named = source.rename(columns=str)
+            named = _named_categories(source.rename(columns=str), aside)
             return with_dates(_of_pandas(named, gaps), gaps)
         if hasattr(source, "__arrow_c_stream__"):
             return with_dates(pa.table(source), gaps)
@@ -137,6 +137,19 @@ def frame_of(source: Any, aside: Sequence[str] = (), gaps: Sequence[str] = ()) -
             f"The {type(source).__name__} cannot be read as columns: {first.rstrip(' .')}. A column holds values of "
             "several kinds; make them of one."
         ) from None
+
+
+def _named_categories(frame: Any, aside: Sequence[str]) -> Any:
+    """A data frame of pandas whose categories are texts: those of numbers and intervals were made so on purpose."""
+    named = frame
+    for place, (column, kind) in enumerate(zip(frame.columns, frame.dtypes, strict=True)):
+        categories = getattr(kind, "categories", None)
+        if categories is None or column in aside or all(isinstance(each, str) for each in categories):
+            continue
+        named = frame.copy(deep=False) if named is frame else named
+        texts = [level_text(each.item() if isinstance(each, np.generic) else each) for each in categories]
+        named.isetitem(place, frame.iloc[:, place].cat.rename_categories(texts))
+    return named
 
 
 def index_of(source: Any) -> Any:
