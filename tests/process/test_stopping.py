@@ -151,8 +151,14 @@ def test_a_fit_stops_in_every_phase_and_keeps_what_it_has(moment: str, keeps: bo
     assert not (folder / "run.lock").exists()
 
 
+def skip_if_ignored(name: str) -> None:
+    if signal.getsignal(signal.Signals[f"SIG{name}"]) == signal.SIG_IGN:
+        pytest.skip("the tests were started with this signal ignored, as by nohup, and so are their processes")
+
+
 @pytest.mark.parametrize(("name", "code"), [("TERM", 143), ("HUP", 129)])
 def test_a_fit_that_gets_another_signal_leaves_a_checkpoint_too(name: str, code: int, stage: Stage) -> None:
+    skip_if_ignored(name)
     folder = stage.base / name
     with stage.start("first-epoch", name, *stage.fit(folder), module="quality.drills.strike") as process:
         ended, said = stage.end(process, PATIENCE)
@@ -164,8 +170,7 @@ def test_a_fit_that_gets_another_signal_leaves_a_checkpoint_too(name: str, code:
 
 @pytest.mark.parametrize(("name", "code"), [("INT", 130), ("TERM", 143), ("HUP", 129)])
 def test_the_exit_code_of_a_loop_names_the_signal(name: str, code: int) -> None:
-    if signal.getsignal(signal.Signals[f"SIG{name}"]) == signal.SIG_IGN:
-        pytest.skip("the tests were started with this signal ignored, as by nohup, and so are their processes")
+    skip_if_ignored(name)
     with start("with stop_requested() as stop: print('asked', flush=True); wait_for(stop)") as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "asked\n"
