@@ -113,7 +113,7 @@ def test_rows_are_placed_only_where_there_are_groups(folder: Path, tmp_path: Pat
     assert "holds no groups to place rows in" in " ".join(result.output.split())
     made(folder, "groups.csv", "--levels", "3", "--force")
     (tmp_path / "run" / "places.safetensors").write_bytes((folder / "run" / "places.safetensors").read_bytes())
-    assert "belongs to another run" in " ".join(runner.invoke(app, place).output.split())
+    assert "belongs to another model" in " ".join(runner.invoke(app, place).output.split())
 
 
 def test_labels_can_be_the_leaves(folder: Path) -> None:
