@@ -133,3 +133,14 @@ def test_a_word_among_dates_is_named_in_parquet_too(tmp_path: Path) -> None:
     pd.DataFrame({"day": day.to_numpy(), "x": np.arange(60) / 7}).to_parquet(tmp_path / "rows.parquet")
     with pytest.raises(ValueError, match="'soon'"):
         read(tmp_path / "rows.parquet")
+
+
+def test_dates_in_parquet_are_those_of_their_column_in_any_order(tmp_path: Path) -> None:
+    day = (pd.Timestamp("2024-01-01") + pd.to_timedelta(np.arange(60), unit="D")).strftime("%Y-%m-%d")
+    frame = pd.DataFrame({"x": np.random.default_rng(0).normal(size=60), "kind": ["a", "b", "c"] * 20, "day": day})
+    frame.to_parquet(tmp_path / "rows.parquet")
+    asked = ["day", "kind", "x"]
+    held, found = read(frame, columns=asked).schema, read(tmp_path / "rows.parquet", columns=asked).schema
+    assert held is not None
+    assert found is not None
+    assert found.lines() == held.lines()

@@ -287,7 +287,7 @@ def profile_parquet(
             typed, at = _typed(batch, kinds), at + batch.num_rows
             for name, (_, dates) in dated.items():
                 part = dates.slice(at - batch.num_rows, batch.num_rows).combine_chunks()
-                typed = typed.set_column(chosen.index(name), fields[name], part)
+                typed = typed.set_column(typed.schema.get_field_index(name), fields[name], part)
             yield typed
 
     schema = pa.schema([fields[name] for name in chosen])
